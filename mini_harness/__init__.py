@@ -1,0 +1,89 @@
+"""A small agent harness, built step by step in notebooks.
+
+The model proposes, the harness decides what actually happens, the record remembers.
+
+The public names are imported when they are first used: ``import mini_harness`` loads neither
+pydantic nor a vendor SDK.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from mini_harness.steps import BESIDE, STEPS, step
+
+if TYPE_CHECKING:
+    from mini_harness.clock import Clock as Clock
+    from mini_harness.clock import RealClock as RealClock
+    from mini_harness.clock import VirtualClock as VirtualClock
+    from mini_harness.events import Event as Event
+    from mini_harness.events import EventType as EventType
+    from mini_harness.events import Sink as Sink
+    from mini_harness.frozen import FrozenDict as FrozenDict
+    from mini_harness.frozen import FrozenList as FrozenList
+    from mini_harness.frozen import NotJson as NotJson
+    from mini_harness.layer import Failed as Failed
+    from mini_harness.layer import Feedback as Feedback
+    from mini_harness.layer import Interrupt as Interrupt
+    from mini_harness.layer import Layer as Layer
+    from mini_harness.layer import Pause as Pause
+    from mini_harness.layer import Stop as Stop
+    from mini_harness.layer import View as View
+    from mini_harness.loop import Harness as Harness
+    from mini_harness.models.anthropic import AnthropicModel as AnthropicModel
+    from mini_harness.models.base import Model as Model
+    from mini_harness.models.base import ModelError as ModelError
+    from mini_harness.models.mode import Mode as Mode
+    from mini_harness.models.mode import choose_mode as choose_mode
+    from mini_harness.models.scripted import DemoModel as DemoModel
+    from mini_harness.models.scripted import ScriptedModel as ScriptedModel
+    from mini_harness.models.scripted import ScriptEnded as ScriptEnded
+    from mini_harness.protocol import Decision as Decision
+    from mini_harness.protocol import Final as Final
+    from mini_harness.protocol import History as History
+    from mini_harness.protocol import Observation as Observation
+    from mini_harness.protocol import Outcome as Outcome
+    from mini_harness.protocol import ToolCall as ToolCall
+    from mini_harness.protocol import Turn as Turn
+    from mini_harness.protocol import UnknownDecision as UnknownDecision
+    from mini_harness.protocol import UnknownTool as UnknownTool
+    from mini_harness.protocol import Usage as Usage
+    from mini_harness.record import Record as Record
+    from mini_harness.run import Run as Run
+    from mini_harness.run import RunNotCompleted as RunNotCompleted
+    from mini_harness.run import Status as Status
+    from mini_harness.run import StopReason as StopReason
+    from mini_harness.sync import run_sync as run_sync
+    from mini_harness.tools.base import BaseTool as BaseTool
+    from mini_harness.tools.base import Tool as Tool
+    from mini_harness.tools.base import ToolExecutionContext as ToolExecutionContext
+    from mini_harness.tools.base import ToolResult as ToolResult
+    from mini_harness.tools.base import TransientError as TransientError
+    from mini_harness.tools.call import Call as Call
+    from mini_harness.tools.call import InvalidArguments as InvalidArguments
+    from mini_harness.tools.files import ReadFile as ReadFile
+    from mini_harness.tools.function import FunctionTool as FunctionTool
+    from mini_harness.tools.function import tool as tool
+    from mini_harness.tools.registry import ToolRegistry as ToolRegistry
+    from mini_harness.tools.search import ToolSearch as ToolSearch
+    from mini_harness.tools.shell import Bash as Bash
+
+_HOMES = {
+    name: module
+    for adds in (*(each.adds for each in STEPS.values()), BESIDE)
+    for module, names in adds.items()
+    for name in names
+}
+
+__all__ = ["STEPS", "step", *_HOMES]  # noqa: PLE0604 - all of them are names
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mini_harness' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,55 @@
+"""The story that runs through all lessons: a build farm, and a build that fails.
+
+The folder is real: a small Python project with a real bug, its logs, and a test suite that an
+agent can run. Only the model is written down, and only offline.
+"""
+
+from __future__ import annotations
+
+import shutil
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+GOAL = "Why did build-102 fail? Name the test and the line to change."
+
+ANSWER = (
+    "build-102 fails in test_an_order_of_exactly_50_euros_is_free. "
+    "shop/shipping.py, line 9, asks for more than 50 euros; it should ask for 50 or more: >=."
+)
+
+
+def fresh_farm(folder: Path | str = "farm") -> Path:
+    """Make the story's folder anew and return its path.
+
+    Raises FileExistsError for a folder that holds something else than an earlier farm.
+    """
+    path = Path(folder)
+    if path.exists() and not (path / "shop" / "shipping.py").is_file():
+        raise FileExistsError(f"{path} isn't an earlier farm, so it stays as it is. Name another.")
+    shutil.rmtree(path, ignore_errors=True)
+    with as_file(files("mini_harness.course") / "farm") as original:
+        shutil.copytree(original, path, ignore=shutil.ignore_patterns("__pycache__"))
+    return path
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    """The wire form of a tool call, for scripts that fit on a line."""
+    return {"type": "tool", "name": name, "arguments": arguments}
+
+
+def final(output: Any) -> dict[str, Any]:
+    """The wire form of a final answer."""
+    return {"type": "final", "output": output}
+
+
+def triage() -> list[dict[str, Any]]:
+    """What a model says that triages build-102: five calls, then the answer."""
+    return [
+        call("read_build", build_id="build-102"),
+        call("read_log", build_id="build-102"),
+        call("bash", command="python -m pytest", cwd="shop"),
+        call("read_file", path="shop/tests/test_shipping.py", offset=11, limit=2),
+        call("read_file", path="shop/shipping.py", offset=6, limit=3),
+        final(ANSWER),
+    ]

@@ -1,0 +1,70 @@
+"""Everything that happens is one ordered stream of events. Sinks read it.
+
+A sink only records: it can't change what happens. If recording fails, that failure goes up
+to the caller as it is (rule 4 of the design): it is never mistaken for a failed tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mini_harness.frozen import FrozenDict, canonical
+
+
+class EventType(StrEnum):
+    """The closed list of what can happen. Later steps give the later ones their meaning."""
+
+    MESSAGE = "message"
+    MODEL_DECISION = "model_decision"
+    TOOL_START = "tool_start"
+    TOOL_RESULT = "tool_result"
+    TOOL_ERROR = "tool_error"
+    FINAL = "final"
+    STOP = "stop"
+    PAUSE = "pause"
+    RESUME = "resume"
+    VERDICT = "verdict"
+    APPROVAL = "approval"
+    RETRY = "retry"
+    LATE_RESULT = "late_result"
+    COMPACTION = "compaction"
+    CHECKPOINT = "checkpoint"
+    VERIFICATION = "verification"
+    HOOK = "hook"
+
+
+@dataclass(slots=True, eq=False)
+class Event:
+    """One thing that happened in one run. ``data`` is frozen JSON.
+
+    ``sequence`` counts from 1 without gaps; ``step`` is the number of model turns so far;
+    ``offset`` is in seconds since the run began, ``time`` in seconds since the Unix epoch.
+    """
+
+    run_id: str
+    sequence: int
+    step: int
+    type: EventType
+    offset: float
+    time: float
+    data: FrozenDict
+
+    @property
+    def event_id(self) -> str:
+        return f"{self.run_id}:{self.sequence}"
+
+    def __str__(self) -> str:
+        return f"{self.sequence:>3}  step {self.step}  {self.type:<14}  {canonical(self.data)}"
+
+    def to_json(self) -> str:
+        """One line of strict JSON, without a line end."""
+        fields = {"run_id": self.run_id, "sequence": self.sequence, "step": self.step}
+        when = {"type": self.type, "offset": self.offset, "time": self.time}
+        return canonical({"event_id": self.event_id, **fields, **when, "data": self.data})
+
+
+Sink = Callable[[Event], None]
+"""A reader of the stream: anything that can be called with an event, even ``print`` or
+``events.append``. What it raises stops the run and reaches the caller."""

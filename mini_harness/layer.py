@@ -1,0 +1,99 @@
+"""What goes around the loop: layers that may change what happens, and the ways they interrupt it.
+
+A layer wraps one or more of three seams, like the skins of an onion. It does its part and calls
+the next one in:
+
+    class Shout(Layer):
+        async def finish(self, run, final, next):
+            return str(await next(run, final)).upper()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from mini_harness.protocol import Final, Message, Observation, Turn, UnknownDecision
+from mini_harness.run import Run, StopReason
+from mini_harness.tools.base import ToolSchema
+from mini_harness.tools.call import Call
+
+
+class View(NamedTuple):
+    """What the model gets to see. A layer may shorten it; the record stays whole."""
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSchema]
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What ``finish`` returns instead of an output: the answer goes back with this reason."""
+
+    reason: str
+
+
+Proposal = Turn | Final | UnknownDecision
+Decide = Callable[[Run, View], Awaitable[Proposal]]
+Act = Callable[[Run, Call], Awaitable[Observation]]
+Finish = Callable[[Run, Final], Awaitable[Any]]
+
+
+class Layer:
+    """Override the seams you need. The others cost nothing."""
+
+    async def decide(self, run: Run, view: View, next: Decide) -> Proposal:
+        """Ask the model for its next turn."""
+        return await next(run, view)
+
+    async def act(self, run: Run, call: Call, next: Act) -> Observation:
+        """Carry out one tool call. Returning without ``next`` means that it doesn't run."""
+        return await next(run, call)
+
+    async def finish(self, run: Run, final: Final, next: Finish) -> Any:
+        """Accept the final answer: return the output, or Feedback to send it back."""
+        return await next(run, final)
+
+
+class Interrupt(Exception):
+    """Raised by a layer, obeyed by the loop."""
+
+
+class Stop(Interrupt):
+    """End the run. Calls that haven't run are observed as "not run"."""
+
+    def __init__(self, reason: StopReason, **numbers: Any) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.numbers = numbers
+
+
+class Failed(Stop):
+    """End the run because of an error; ``unwrap()`` will raise it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(StopReason.ERROR, error=repr(error))
+        self.error = error
+
+
+class Pause(Interrupt):
+    """Leave the run as it is until somebody resumes it. Pending calls stay pending."""
+
+    def __init__(self, **details: Any) -> None:
+        super().__init__("paused")
+        self.details = details
+
+
+_Inner = TypeVar("_Inner", bound=Callable[..., Any])
+
+
+def chain(layers: Sequence[Layer], seam: str, innermost: _Inner) -> _Inner:
+    """Wrap one seam in all layers that override it. The first layer becomes the outermost."""
+    wrapped: Any = innermost
+    for layer in reversed(layers):
+        if getattr(type(layer), seam) is not getattr(Layer, seam):
+            wrapped = partial(getattr(layer, seam), next=wrapped)
+    result: _Inner = wrapped
+    return result

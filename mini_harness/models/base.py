@@ -1,0 +1,26 @@
+"""What a model is to the harness: something that is asked for its next turn."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import Any, Protocol
+
+from mini_harness.protocol import Message
+from mini_harness.tools.base import ToolSchema
+
+
+class Model(Protocol):
+    """One method. Changing the vendor changes nothing else (SEEDS A05, A19)."""
+
+    def decide(
+        self, history: Sequence[Message], tools: Sequence[ToolSchema]
+    ) -> Any | Awaitable[Any]:
+        """Return the next Decision, directly or awaited.
+
+        That is a ToolCall, a Final, their wire form as a dict, a list of calls, or a Turn. The
+        harness checks it. What this method raises ends the run as failed.
+        """
+
+
+class ModelError(Exception):
+    """A model or its service failed. Adapters raise subclasses; the text never holds a key."""

@@ -1,0 +1,61 @@
+"""Models that need no network: their turns are written down beforehand."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mini_harness.clock import Clock
+from mini_harness.models.base import ModelError
+from mini_harness.protocol import Message
+from mini_harness.tools.base import ToolSchema
+
+
+class ScriptEnded(ModelError):
+    """The harness asked for one more turn than the script has."""
+
+
+class ScriptedModel:
+    """Plays a list of turns, one each time it is asked.
+
+    A turn is whatever a model may return, an exception (which is raised), or a function of
+    ``(history, tools)`` that gives one of these. With a ``clock``, each turn takes ``latency``
+    seconds of its time.
+    """
+
+    def __init__(
+        self, turns: Iterable[Any], *, clock: Clock | None = None, latency: float = 0.0
+    ) -> None:
+        self.turns = list(turns)
+        self.asked = 0
+        self.clock = clock
+        self.latency = latency
+
+    async def decide(self, history: Sequence[Message], tools: Sequence[ToolSchema]) -> Any:
+        if self.asked == len(self.turns):
+            raise ScriptEnded(
+                f"The script has {len(self.turns)} turns, and one more was asked for."
+            )
+        turn = self.turns[self.asked]
+        self.asked += 1
+        if self.clock is not None:
+            await self.clock.sleep(self.latency)
+        if callable(turn):
+            turn = turn(history, tools)
+            if inspect.isawaitable(turn):
+                turn = await turn
+        if isinstance(turn, BaseException):
+            raise turn
+        return turn
+
+
+class DemoModel:
+    """The smallest model there is: it looks a build up, then says what it saw (SEEDS A06)."""
+
+    def decide(self, history: Sequence[Message], tools: Sequence[ToolSchema]) -> dict[str, Any]:
+        last = history[-1]
+        if last["role"] != "tool":
+            arguments = {"build_id": "build-102"}
+            return {"type": "tool", "name": "read_build", "arguments": arguments}
+        return {"type": "final", "output": f"The build status is: {last['tool_result']}"}

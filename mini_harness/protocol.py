@@ -1,0 +1,281 @@
+"""What a model may say, what it is told, and the history that pairs the two.
+
+A model turn is a Decision: a tool call or a final answer, on the wire exactly
+``{"type": "tool", "name": ..., "arguments": ...}`` or ``{"type": "final", "output": ...}``
+(SEEDS A04). Anything else is an UnknownDecision: recorded, shown to the model, never guessed at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from enum import StrEnum
+from typing import Annotated, Any, Literal, overload
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from mini_harness.frozen import FrozenDict, NotJson, freeze
+
+Message = Mapping[str, Any]
+"""One entry of the history: a frozen mapping with a ``role`` of user, assistant or tool."""
+
+
+@dataclass(slots=True)
+class Usage:
+    """What one model turn cost, in tokens. Input counts cached tokens too."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """The proposal to run one tool. ``arguments`` should be an object; the harness checks that.
+
+    A ``defect`` is the reason why an adapter already knows that this call must not run, for
+    instance that the output limit cut it off. The model is told, and nothing runs.
+    """
+
+    name: str
+    arguments: Any
+    call_id: str = ""
+    thought: str | None = None
+    usage: Usage | None = None
+    defect: str | None = None
+    type: Literal["tool"] = "tool"
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> ToolCall:
+        """The call that ``to_wire`` wrote."""
+        return cls(wire["name"], wire["arguments"], wire["call_id"], defect=wire.get("defect"))
+
+    def to_wire(self) -> FrozenDict:
+        """What the record and the history hold of a call whose arguments are frozen."""
+        wire = FrozenDict(
+            type="tool", name=self.name, arguments=self.arguments, call_id=self.call_id
+        )
+        return FrozenDict(wire, defect=self.defect) if self.defect else wire
+
+
+@dataclass(slots=True)
+class Final:
+    """The final answer: any JSON value; ``0``, ``""`` and ``False`` are answers too.
+
+    ``note`` says what is unusual about it ("cut off by the output limit"); ``raw`` is the
+    adapter's own form of the turn, given back to it unchanged.
+    """
+
+    output: Any
+    thought: str | None = None
+    usage: Usage | None = None
+    note: str | None = None
+    raw: Any = None
+    type: Literal["final"] = "final"
+
+
+@dataclass(slots=True)
+class Turn:
+    """One or several tool calls that a model made in one turn, with what came beside them."""
+
+    calls: tuple[ToolCall, ...]
+    thought: str | None = None
+    usage: Usage | None = None
+    raw: Any = None
+
+
+Decision = Annotated[ToolCall | Final, Field(discriminator="type")]
+"""What a model may say. On the wire the type must be named, and other keys are refused."""
+
+_DECISION: TypeAdapter[ToolCall | Final] = TypeAdapter(Decision)
+_CALLS: TypeAdapter[list[ToolCall]] = TypeAdapter(list[ToolCall])
+
+
+class UnknownDecision(ValueError):
+    """The model said something that is neither a tool call nor a final answer (SEEDS A14)."""
+
+    def __init__(self, said: object, reason: str) -> None:
+        super().__init__("Unknown decision type")
+        self.said = repr(said)[:500]
+        self.reason = reason
+
+
+class UnknownTool(KeyError):
+    """A tool was called that nobody registered (SEEDS A15)."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown tool: {name}")
+        self.name = name
+
+
+def read_turn(reply: object) -> Turn | Final | UnknownDecision:
+    """Make a turn of whatever a model returned: a Decision, its wire form, a list, or a Turn.
+
+    The turn shares nothing changeable with the model that made it.
+    """
+    try:
+        if isinstance(reply, Turn):
+            return _turn(reply.calls, reply)
+        if isinstance(reply, (list, tuple)):
+            return _turn(_CALLS.validate_python(reply, extra="forbid"), Turn(()))
+        decision = _DECISION.validator.validate_python(reply, extra="forbid")
+        if isinstance(decision, ToolCall):
+            return _turn((decision,), decision)
+        final: Final = replace(
+            decision, output=freeze(decision.output), raw=freeze(decision.raw)
+        )
+        return final
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in found["loc"])
+        return UnknownDecision(reply, f"{place}: {found['msg']}" if place else found["msg"])
+    except NotJson as error:
+        return UnknownDecision(reply, str(error))
+
+
+def _turn(calls: Sequence[ToolCall], beside: Turn | ToolCall) -> Turn:
+    if not calls:
+        raise NotJson("A turn without a call says nothing.")
+    copies = [ToolCall(c.name, freeze(c.arguments), c.call_id, defect=c.defect) for c in calls]
+    raw = freeze(beside.raw) if isinstance(beside, Turn) else None
+    return Turn(tuple(copies), beside.thought, beside.usage, raw)
+
+
+class Outcome(StrEnum):
+    """How a tool call ended. Only OK is a success."""
+
+    OK = "ok"
+    ERROR = "error"
+    UNKNOWN_TOOL = "unknown_tool"
+    INVALID_ARGUMENTS = "invalid_arguments"
+    DENIED = "denied"
+    TIMED_OUT = "timed_out"
+    NOT_RUN = "not_run"
+    UNKNOWN = "unknown"
+    """It started, and nobody knows whether it took effect."""
+
+
+@dataclass(slots=True)
+class Observation:
+    """What the model is told about one call. Every ``call_id`` gets exactly one."""
+
+    call_id: str
+    tool: str
+    output: str
+    outcome: Outcome = Outcome.OK
+    error: BaseException | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_error(self) -> bool:
+        return self.outcome is not Outcome.OK
+
+
+class HistoryError(RuntimeError):
+    """A writer tried to break the pairing of calls and observations."""
+
+
+class Messages(Sequence[Message]):
+    """A read-only window on the messages of a history. It costs nothing to hand out."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: list[Message]) -> None:
+        self._items = items
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+        return self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+class History:
+    """The conversation: append-only, and every call has exactly one observation (SEEDS A17)."""
+
+    def __init__(self) -> None:
+        self._items: list[Message] = []
+        self._used: set[str] = set()
+        self._answers: dict[str, int] = {}
+        self.open: dict[str, ToolCall] = {}
+        """The calls of this turn that wait for their observation, in call order, by id."""
+        self.messages = Messages(self._items)
+
+    def used(self, call_id: str) -> bool:
+        return call_id in self._used
+
+    def admit(self, calls: Sequence[ToolCall], new_id: Callable[[str], str]) -> None:
+        """Give every call of a turn an id that this history never saw, the same way each time.
+
+        A missing id is made by ``new_id(tool_name)``; a used one gets a suffix. The exact twin of
+        a call in the same turn is one proposal sent twice: it is marked, so that it doesn't run.
+        """
+        taken: dict[str, ToolCall] = {}
+        for call in calls:
+            first = taken.get(call.call_id)
+            if first and (first.name, first.arguments) == (call.name, call.arguments):
+                call.defect = f"It is the same call as {call.call_id}, sent twice."
+            call.call_id = self._unused(call.call_id or new_id(call.name), taken)
+            taken[call.call_id] = call
+
+    def _unused(self, call_id: str, taken: Collection[str]) -> str:
+        candidate, number = call_id, 1
+        while candidate in self._used or candidate in taken:
+            number += 1
+            candidate = f"{call_id}-{number}"
+        return candidate
+
+    def add_user(self, message: Message) -> None:
+        self._end_turn()
+        self._items.append(message)
+
+    def add_final(self, message: Message) -> None:
+        """The model's answer, whether it is accepted or sent back."""
+        self._end_turn()
+        self._items.append(message)
+
+    def add_calls(self, calls: Sequence[ToolCall], message: Message) -> None:
+        """A turn that calls tools: its message, and the calls that now wait."""
+        self._end_turn()
+        for call in calls:
+            if not call.call_id or call.call_id in self._used:
+                raise HistoryError(f"Call id {call.call_id!r} is empty or was used before.")
+            self._used.add(call.call_id)
+            self.open[call.call_id] = call
+        self._items.append(message)
+
+    def add_observation(self, message: Message) -> None:
+        """Answer a call of this turn. A second answer in the turn takes the first one's place."""
+        call_id = message["call_id"]
+        if self.open.pop(call_id, None) is not None:
+            self._answers[call_id] = len(self._items)
+            self._items.append(message)
+        elif call_id in self._answers:
+            self._items[self._answers[call_id]] = message
+        else:
+            raise HistoryError(f"No call {call_id!r} waits for an observation.")
+
+    def _end_turn(self) -> None:
+        if self.open:
+            raise HistoryError(f"Calls without an observation: {', '.join(self.open)}.")
+        if self._answers:
+            self._answers = {}

@@ -1,0 +1,180 @@
+"""The record remembers: everything that happens to a run goes through here, once, in order.
+
+An event is given to the sinks first and applied to the run after that. A run is therefore never
+ahead of its record. What a sink raises goes up to the caller untouched.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from functools import lru_cache
+from itertools import count
+from typing import Any
+
+from mini_harness.clock import Clock
+from mini_harness.events import Event, EventType, Sink
+from mini_harness.frozen import FrozenDict, FrozenList, freeze
+from mini_harness.layer import Failed, Feedback, Interrupt, Pause, Proposal, Stop
+from mini_harness.protocol import Final, Observation, Outcome, ToolCall, Turn, UnknownDecision
+from mini_harness.run import Run, Status
+from mini_harness.tools.base import TransientError
+from mini_harness.tools.call import Call
+
+# Reading a member of an enum costs 0.2 µs on Python 3.11; these are read at every step.
+_MODEL_DECISION, _TOOL_START = EventType.MODEL_DECISION, EventType.TOOL_START
+_TOOL_RESULT, _TOOL_ERROR = EventType.TOOL_RESULT, EventType.TOOL_ERROR
+_OK = Outcome.OK
+
+
+class Record:
+    """Writes what happens to the sinks, and lets it happen to the run."""
+
+    def __init__(self, sinks: tuple[Sink, ...], clock: Clock) -> None:
+        self.sinks = sinks
+        self.clock = clock
+        self._counter = count(1)
+
+    def note(self, run: Run, type: EventType, **data: Any) -> None:
+        """Record something of a layer's own. ``data`` is frozen here. Raises NotJson."""
+        self._write(run, type, freeze(data), run.step)
+
+    def message(self, run: Run, content: str) -> None:
+        """The user speaks: the goal, or the reason why an answer is sent back."""
+        if run.sequence == 0:
+            run.origin = self.clock.monotonic()
+        self._write(run, EventType.MESSAGE, FrozenDict(role="user", content=str(content)), run.step)
+
+    def resume(self, run: Run) -> None:
+        """Take up a run that isn't completed. Time that passed in between isn't counted."""
+        run.origin = self.clock.monotonic() - run.offset
+        if run.status in (Status.PAUSED, Status.STOPPED, Status.FAILED):
+            self._write(run, EventType.RESUME, FrozenDict(), run.step)
+
+    def decision(self, run: Run, turn: Proposal) -> None:
+        """The model's turn, as the harness takes it: with an id for every call."""
+        if isinstance(turn, Turn):
+            run.history.admit(turn.calls, self._call_id)
+            calls = FrozenList([call.to_wire() for call in turn.calls])
+            data = FrozenDict(role="assistant", content=turn.thought, calls=calls)
+        elif isinstance(turn, Final):
+            data = FrozenDict(role="assistant", content=turn.output, final=True)
+        else:
+            data = FrozenDict(decision=turn.said, unknown=turn.reason)
+            self._write(run, _MODEL_DECISION, data, run.step + 1)
+            return self.message(run, _explain(turn))
+        if turn.usage is not None or turn.raw is not None:
+            data = FrozenDict(data, **_beside(turn))
+        self._write(run, _MODEL_DECISION, data, run.step + 1)
+
+    def start(self, run: Run, call: Call) -> None:
+        """A tool is about to run."""
+        data = FrozenDict(
+            tool=call.tool.name,
+            arguments=call.arguments,
+            call_id=call.call_id,
+            attempt=run.attempts.get(call.call_id, 0) + 1,
+        )
+        self._write(run, _TOOL_START, data, run.step)
+
+    def end(self, run: Run, observation: Observation) -> None:
+        """An attempt ended. A transient failure leaves the call open."""
+        transient = isinstance(observation.error, TransientError)
+        self._observe(run, observation, transient)
+        if not transient:
+            run.observed[observation.call_id] = observation
+
+    def observation(self, run: Run, call: ToolCall, observation: Observation) -> None:
+        """What the model is told about a call. Written only if its end doesn't say it already."""
+        if not isinstance(observation, Observation) or observation.call_id != call.call_id:
+            raise TypeError(f"For call {call.call_id}, a layer returned {observation!r:.200}.")
+        if run.observed.get(call.call_id) is not observation:
+            self._observe(run, observation)
+
+    def answer(self, run: Run, answer: Any) -> None:
+        """The final answer was accepted, or goes back with a reason."""
+        if isinstance(answer, Feedback):
+            return self.message(run, answer.reason)
+        self._write(run, EventType.FINAL, FrozenDict(output=freeze(answer)), run.step)
+
+    def interrupt(self, run: Run, interrupt: Interrupt) -> None:
+        """Obey: pause, or close what is open and stop."""
+        match interrupt:
+            case Pause():
+                return self._write(run, EventType.PAUSE, freeze(interrupt.details), run.step)
+            case Stop():
+                pass
+            case _:
+                raise interrupt
+        for call in tuple(run.history.open.values()):
+            self._observe(run, _left_over(call, call.call_id in run.in_doubt))
+        why = freeze({"reason": interrupt.reason, **interrupt.numbers})
+        self._write(run, EventType.STOP, why, run.step)
+        run.error = interrupt.error if isinstance(interrupt, Failed) else None
+
+    def _observe(self, run: Run, seen: Observation, transient: bool = False) -> None:
+        """Write an end. Its data is the very message that the model gets to see."""
+        is_error = seen.outcome is not _OK
+        data = FrozenDict(
+            role="tool",
+            tool=seen.tool,
+            tool_result=seen.output,
+            call_id=seen.call_id,
+            is_error=is_error,
+        )
+        if is_error or seen.metadata:
+            data = FrozenDict(data, **_details(seen))
+        if transient:
+            data = FrozenDict(data, transient=True)
+        self._write(run, _TOOL_ERROR if is_error else _TOOL_RESULT, data, run.step)
+
+    def _call_id(self, tool: str) -> str:
+        """SEEDS C21: unique, and safe as a file name."""
+        return f"call_{_safe(tool)}_{int(self.clock.time() * 1e9)}_{next(self._counter)}"
+
+    def _write(self, run: Run, type: EventType, data: FrozenDict, step: int) -> None:
+        offset = self.clock.monotonic() - run.origin
+        event = Event(run.id, run.sequence + 1, step, type, offset, self.clock.time(), data)
+        for sink in self.sinks:
+            sink(event)
+        run.apply(event)
+
+
+@lru_cache(maxsize=1024)
+def _safe(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]", "_", name[:24])
+
+
+def _details(seen: Observation) -> dict[str, Any]:
+    details: dict[str, Any] = {}
+    if seen.metadata:
+        details["metadata"] = freeze(seen.metadata)
+    if seen.is_error:
+        details["outcome"] = seen.outcome.value
+    if seen.error is not None:
+        details["error"] = repr(seen.error)
+    return details
+
+
+def _beside(turn: Turn | Final) -> dict[str, Any]:
+    beside: dict[str, Any] = {}
+    if turn.usage is not None:
+        beside["usage"] = FrozenDict(asdict(turn.usage))
+    if turn.raw is not None:
+        beside["raw"] = turn.raw
+    return beside
+
+
+def _left_over(call: ToolCall, in_doubt: bool) -> Observation:
+    if in_doubt:
+        text = "The run was interrupted while this call was running. Its outcome is unknown."
+        return Observation(call.call_id, call.name, text, Outcome.UNKNOWN)
+    text = "Not run: the run was interrupted before this call."
+    return Observation(call.call_id, call.name, text, Outcome.NOT_RUN)
+
+
+def _explain(turn: UnknownDecision) -> str:
+    return (
+        f"{turn}: {turn.said} ({turn.reason}). Answer with exactly one of "
+        '{"type": "tool", "name": ..., "arguments": {...}} or {"type": "final", "output": ...}.'
+    )

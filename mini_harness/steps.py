@@ -1,0 +1,90 @@
+"""The steps of the ladder: what each one adds to the package, and nothing that it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+_V0: dict[str, tuple[str, ...]] = {
+    "mini_harness.frozen": ("FrozenDict", "FrozenList", "NotJson"),
+    "mini_harness.protocol": (
+        "Decision",
+        "Final",
+        "History",
+        "Observation",
+        "Outcome",
+        "ToolCall",
+        "Turn",
+        "UnknownDecision",
+        "UnknownTool",
+        "Usage",
+    ),
+    "mini_harness.events": ("Event", "EventType", "Sink"),
+    "mini_harness.clock": ("Clock", "RealClock", "VirtualClock"),
+    "mini_harness.tools.base": (
+        "BaseTool",
+        "Tool",
+        "ToolExecutionContext",
+        "ToolResult",
+        "TransientError",
+    ),
+    "mini_harness.tools.function": ("FunctionTool", "tool"),
+    "mini_harness.tools.registry": ("ToolRegistry",),
+    "mini_harness.tools.call": ("Call", "InvalidArguments"),
+    "mini_harness.run": ("Run", "RunNotCompleted", "Status", "StopReason"),
+    "mini_harness.layer": ("Failed", "Feedback", "Interrupt", "Layer", "Pause", "Stop", "View"),
+    "mini_harness.record": ("Record",),
+    "mini_harness.models.base": ("Model", "ModelError"),
+    "mini_harness.models.scripted": ("DemoModel", "ScriptEnded", "ScriptedModel"),
+    "mini_harness.sync": ("run_sync",),
+    "mini_harness.loop": ("Harness",),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: its modules with the public names each of them adds.
+
+    ``layers`` and ``sinks`` name what a harness of this step has around the loop unless told
+    otherwise, outermost first.
+    """
+
+    name: str
+    title: str
+    adds: Mapping[str, tuple[str, ...]]
+    layers: tuple[str, ...] = ()
+    sinks: tuple[str, ...] = ()
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        return tuple(self.adds)
+
+    @property
+    def public_names(self) -> tuple[str, ...]:
+        return tuple(name for names in self.adds.values() for name in names)
+
+
+STEPS: Mapping[str, Step] = MappingProxyType(
+    {"v0": Step("v0", "Loop and tool", MappingProxyType(_V0))}
+)
+"""The steps that exist, in their order."""
+
+BESIDE: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "mini_harness.models.anthropic": ("AnthropicModel",),
+        "mini_harness.models.mode": ("Mode", "choose_mode"),
+        "mini_harness.tools.builds": (),
+        "mini_harness.tools.files": ("ReadFile",),
+        "mini_harness.tools.search": ("ToolSearch",),
+        "mini_harness.tools.shell": ("Bash",),
+    }
+)
+"""What lies beside the ladder: vendor adapters and built-in tools."""
+
+
+def step(name: str) -> Step:
+    """The step of this name. Raises ValueError that lists the steps there are."""
+    if name not in STEPS:
+        raise ValueError(f"There is no step {name!r}. The steps are: {', '.join(STEPS)}.")
+    return STEPS[name]

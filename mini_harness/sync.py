@@ -1,0 +1,49 @@
+"""Run a coroutine to its end from code that can't await."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return the result of ``coroutine``, or raise what it raises.
+
+    In a plain script this is ``asyncio.run``. Where an event loop is running already, as in a
+    notebook cell, the coroutine gets a thread and a loop of its own, with the caller's context
+    variables; the caller's loop waits meanwhile. In a notebook, ``await`` is the better way.
+    """
+    return _in_thread(coroutine) if _loop_is_running() else asyncio.run(coroutine)
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
+    result: list[T] = []
+    errors: list[BaseException] = []
+    runner = asyncio.Runner()
+
+    def work() -> None:
+        try:
+            with runner:
+                result.append(runner.run(coroutine))
+        except BaseException as error:  # noqa: BLE001 - handed to the caller below, whatever it is
+            errors.append(error)
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return result[0]

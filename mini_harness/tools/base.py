@@ -1,0 +1,112 @@
+"""What a tool is: a name, a description, an input model, and something to execute.
+
+A tool also *declares* its effect: whether a call only reads, whether it may be repeated, and
+with ``TransientError`` whether trying again can help. Approval, retry and resume follow from
+these declarations. Nothing is guessed from names.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from pydantic import BaseModel
+
+from mini_harness.clock import Clock, RealClock
+
+if TYPE_CHECKING:
+    from mini_harness.loop import Harness
+    from mini_harness.run import Run
+
+
+class TransientError(Exception):
+    """Raised by a tool whose failure may pass: trying again can help."""
+
+
+class ToolSchema(TypedDict):
+    """What the model sees of a tool (SEEDS B05)."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+
+
+@dataclass(slots=True)
+class ToolResult:
+    """What a tool gives back (SEEDS B02). ``output`` is what the model reads."""
+
+    output: str
+    is_error: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ToolExecutionContext:
+    """Where and for whom a tool runs (SEEDS B03).
+
+    ``metadata["tool_registry"]`` is the registry. ``idempotency_key`` is the same for every
+    attempt at one call: a tool that passes it on has its effect once. A tool that runs a
+    harness of its own takes clock, sinks and layers from ``harness``, never from model text.
+    """
+
+    cwd: Path = field(default_factory=Path.cwd)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    clock: Clock = field(default_factory=RealClock)
+    call_id: str = ""
+    idempotency_key: str = ""
+    attempt: int = 1
+    run: Run | None = None
+    harness: Harness | None = None
+
+
+class BaseTool(ABC):
+    """A tool (SEEDS B01). Subclasses set the class variables and write ``execute``.
+
+    Arguments are validated strictly against ``input_model``: no type is converted, and unknown
+    keys are refused at every level, whatever the model's own configuration says.
+    """
+
+    name: str
+    description: str
+    input_model: type[BaseModel]
+    idempotent: bool = False
+    """Whether running the same call again under the same idempotency key is harmless."""
+
+    @abstractmethod
+    async def execute(self, arguments: Any, context: ToolExecutionContext) -> ToolResult:
+        """Carry out one call. ``arguments`` is a fresh instance of ``input_model``."""
+
+    def is_read_only(self, arguments: Any) -> bool:
+        """Whether this very call changes nothing (SEEDS B04). A hint for the policy."""
+        return False
+
+    def to_api_schema(self) -> ToolSchema:
+        """The contract shown to the model, generated from ``input_model`` (SEEDS B05)."""
+        schema = _closed(self.input_model.model_json_schema())
+        return {"name": self.name, "description": self.description, "input_schema": schema}
+
+
+def _closed(schema: Any) -> Any:
+    """Forbid unknown keys at every level of a JSON schema, as the validation does."""
+    if isinstance(schema, list):
+        return [_closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(item) for key, item in schema.items()}
+    if closed.get("type") == "object" and isinstance(closed.get("properties", {}), dict):
+        if "properties" in closed or "additionalProperties" not in closed:
+            closed["additionalProperties"] = False
+        closed.setdefault("properties", {})
+    return closed
+
+
+@dataclass
+class Tool:
+    """The simplest tool there is: a name, a description and a typed function (SEEDS A01)."""
+
+    name: str
+    description: str
+    handler: Callable[..., Any]

@@ -1,0 +1,165 @@
+"""Prepare, then act: a call is looked up, validated, frozen and hashed before anyone judges it.
+
+What was approved is what runs: the arguments are frozen from here on, the hash is taken of
+them, and the tool gets an instance made from them that nobody else has held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from mini_harness.frozen import FrozenDict, NotJson, canonical, freeze
+from mini_harness.protocol import Observation, Outcome, ToolCall, UnknownTool
+from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
+from mini_harness.tools.registry import ToolRegistry
+
+
+class InvalidArguments(ValueError):
+    """The arguments don't fit the tool's input model. The text names every field at fault."""
+
+
+class Call:
+    """One tool call that is ready to run.
+
+    ``arguments`` is what the model sent, frozen. Nobody can change it, so what was judged,
+    hashed and approved is what runs.
+    """
+
+    __slots__ = ("_parsed", "_unseen", "arguments", "call_id", "tool")
+
+    def __init__(self, tool: BaseTool, call_id: str, arguments: Any) -> None:
+        """Raises InvalidArguments."""
+        self.tool = tool
+        self.call_id = call_id
+        self.arguments = _object(arguments)
+        try:
+            self._parsed = self._validated()
+        except ValidationError as error:
+            raise InvalidArguments(_explain(tool, error)) from None
+        except PydanticSerializationError as error:
+            raise InvalidArguments(f"The arguments can't be written as UTF-8: {error}") from None
+        self._unseen = True
+
+    def _validated(self) -> BaseModel:
+        # JSON mode is strict in JSON's own terms: a list may fill a tuple, text a date,
+        # but 1 is no bool and "7" is no int.
+        validator = self.tool.input_model.__pydantic_validator__
+        text = to_json(dict(self.arguments))
+        parsed: BaseModel = validator.validate_json(text, strict=True, extra="forbid")
+        return parsed
+
+    @property
+    def parsed(self) -> BaseModel:
+        """The validated arguments, for those who judge the call."""
+        self._unseen = False
+        return self._parsed
+
+    def fresh(self) -> BaseModel:
+        """The validated arguments, for the tool: an instance that nobody else has ever held."""
+        if self._unseen:
+            self._unseen = False
+            return self._parsed
+        return self._validated()
+
+    @property
+    def name(self) -> str:
+        return self.tool.name
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of tool name and canonical arguments, in hex: what an approval names."""
+        text = f"{self.name}\n{canonical(self.arguments)}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def read_only(self) -> bool:
+        return self.tool.is_read_only(self.parsed)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether running it a second time does no harm."""
+        return self.tool.idempotent or self.read_only
+
+    def with_arguments(self, arguments: Any) -> Call:
+        """The same call with edited arguments, prepared again. Raises InvalidArguments."""
+        return Call(self.tool, self.call_id, arguments)
+
+
+def _object(arguments: Any) -> FrozenDict:
+    try:
+        frozen = freeze(arguments)
+    except NotJson as error:
+        raise InvalidArguments(f"The arguments can't be read: {error}") from None
+    if not isinstance(frozen, FrozenDict):
+        kind = "text" if isinstance(frozen, str) else type(arguments).__name__
+        raise InvalidArguments(f"The arguments must be a JSON object, but they are {kind}.")
+    return frozen
+
+
+def _explain(tool: BaseTool, error: ValidationError) -> str:
+    """One line a fault: the field, what is wrong, and the known keys where one is unknown."""
+    lines = [f"Invalid arguments for {tool.name}:"]
+    for fault in error.errors(include_url=False, include_input=False):
+        place = ".".join(str(part) for part in fault["loc"]) or "arguments"
+        unknown = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
+        lines.append(f"- {place}: {'unknown argument' if unknown else fault['msg']}")
+    properties = tool.input_model.model_json_schema().get("properties", {})
+    return "\n".join([*lines, f"Known arguments: {', '.join(properties) or 'none'}."])
+
+
+def prepare(tools: ToolRegistry, call: ToolCall) -> Call | Observation:
+    """Make a proposal ready to run, or say at once why it can't."""
+    tool = tools.get(call.name)
+    if tool is None:
+        error = UnknownTool(call.name)
+        known = ", ".join(tools.names()) or "none"
+        text = f"{error.args[0]}. The tools here are: {known}."
+        return Observation(call.call_id, call.name, text, Outcome.UNKNOWN_TOOL, error)
+    try:
+        if call.defect:
+            raise InvalidArguments(f"This call was not run. {call.defect}")
+        return Call(tool, call.call_id, call.arguments)
+    except InvalidArguments as error:
+        outcome = Outcome.INVALID_ARGUMENTS
+        return Observation(call.call_id, call.name, str(error), outcome, error)
+
+
+async def execute(call: Call, context: ToolExecutionContext) -> Observation:
+    """Run the tool. Whatever it raises becomes an observation; only a cancellation goes on up."""
+    try:
+        result = await call.tool.execute(call.fresh(), context)
+        return _observed(call, result)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return _failed(call, error)
+    except Exception as error:  # noqa: BLE001 - nothing is hidden: the model and the record see it
+        return _failed(call, error)
+
+
+def in_doubt(call: Call) -> Observation:
+    """The call was started before, its end was never recorded, and repeating it may do harm."""
+    text = (
+        f"Not run again: {call.name} was started before and nobody recorded its end. "
+        "Whether it took effect is unknown. Look before you decide."
+    )
+    return Observation(call.call_id, call.name, text, Outcome.UNKNOWN)
+
+
+def _observed(call: Call, result: ToolResult) -> Observation:
+    if not isinstance(result, ToolResult) or not isinstance(result.output, str):
+        raise TypeError(f"Tool {call.name} returned {result!r:.200}, not a ToolResult with text.")
+    outcome = Outcome.ERROR if result.is_error else Outcome.OK
+    metadata = freeze(result.metadata) if result.metadata else result.metadata
+    return Observation(call.call_id, call.name, result.output, outcome, None, metadata)
+
+
+def _failed(call: Call, error: BaseException) -> Observation:
+    text = f"Tool {call.name} failed: {str(error) or type(error).__name__}"
+    return Observation(call.call_id, call.name, text, Outcome.ERROR, error)

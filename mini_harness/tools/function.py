@@ -1,0 +1,149 @@
+"""Make a tool of a typed function: the input model is generated from its signature."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple, get_type_hints, overload
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic_core import to_json
+
+from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class FunctionTool(BaseTool):
+    """A tool made of a function. Build one with ``@tool`` or ``function_tool``."""
+
+    def __init__(
+        self,
+        handler: Callable[..., Any],
+        name: str,
+        description: str,
+        *,
+        read_only: bool = False,
+        idempotent: bool = False,
+        blocking: bool = False,
+    ) -> None:
+        self.handler = handler
+        self.name = name
+        self.description = description
+        self.read_only = read_only
+        self.idempotent = idempotent
+        self.blocking = blocking
+        self._context_name, self._parameters = _parameters(handler, name)
+        self.input_model = _input_model(name, self._parameters)
+
+    def is_read_only(self, arguments: Any) -> bool:
+        return self.read_only
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the plain function, with no harness in between."""
+        return self.handler(*args, **kwargs)
+
+    async def execute(self, arguments: BaseModel, context: ToolExecutionContext) -> ToolResult:
+        given = {p.name: getattr(arguments, p.field) for p in self._parameters}
+        if self._context_name:
+            given[self._context_name] = context
+        if self.blocking:
+            value = await asyncio.to_thread(self.handler, **given)
+        else:
+            value = self.handler(**given)
+        if hasattr(value, "__await__"):
+            value = await value
+        return value if isinstance(value, ToolResult) else ToolResult(_text(value))
+
+
+@overload
+def tool(handler: Callable[..., Any], /) -> FunctionTool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    read_only: bool = False,
+    idempotent: bool = False,
+    blocking: bool = False,
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+def tool(handler: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
+    """Make a tool of a typed function, sync or async: ``@tool`` or ``@tool(read_only=True)``.
+
+    Name and description come from the function unless given. A parameter annotated with
+    ``ToolExecutionContext`` gets the context and isn't shown to the model. Declare
+    ``blocking=True`` for a sync function that waits: it then runs in a thread of its own.
+
+    Raises TypeError for a parameter without a type, ``*args`` and ``**kwargs``, and ValueError
+    for a missing description.
+    """
+    if handler is None:
+        return lambda function: function_tool(function, **declared)
+    return function_tool(handler)
+
+
+def function_tool(
+    handler: Callable[..., Any],
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    **declared: bool,
+) -> FunctionTool:
+    """The plain call behind ``@tool``."""
+    name = name or str(getattr(handler, "__name__", type(handler).__name__))
+    described = description or (inspect.getdoc(handler) or "").split("\n\n")[0].replace("\n", " ")
+    if not described:
+        raise ValueError(f"Tool {name!r} needs a description: give the function a docstring.")
+    return FunctionTool(handler, name, described, **declared)
+
+
+class _Parameter(NamedTuple):
+    """One parameter that the model fills in. ``field`` is its attribute in the input model."""
+
+    name: str
+    field: str
+    annotation: Any
+    default: Any
+
+
+def _parameters(handler: Callable[..., Any], tool_name: str) -> tuple[str | None, list[_Parameter]]:
+    """The name of the context parameter, if there is one, and all others."""
+    hints = get_type_hints(handler, include_extras=True)
+    context_name, found = None, []
+    for parameter in inspect.signature(handler).parameters.values():
+        name = parameter.name
+        if parameter.kind not in _NAMED:
+            raise TypeError(f"Tool {tool_name!r}: parameter '{parameter}' has no fixed name.")
+        if name not in hints:
+            raise TypeError(f"Tool {tool_name!r}: give parameter {name!r} a type.")
+        if hints[name] is ToolExecutionContext:
+            context_name = name
+            continue
+        default = ... if parameter.default is parameter.empty else parameter.default
+        found.append(_Parameter(name, _field_name(name), hints[name], default))
+    return context_name, found
+
+
+def _field_name(name: str) -> str:
+    """The name itself, unless it would hide an attribute of the model, like "schema" or "copy".
+
+    Such a parameter would validate and then reach the function as something else. Its field gets
+    another name, and the alias keeps the real one on the wire.
+    """
+    taken = name.startswith(("_", "model_")) or hasattr(BaseModel, name)
+    return f"parameter_{name}" if taken else name
+
+
+def _input_model(name: str, parameters: list[_Parameter]) -> type[BaseModel]:
+    fields: dict[str, Any] = {
+        p.field: (p.annotation, Field(p.default, alias=p.name)) for p in parameters
+    }
+    return create_model(name, __config__=ConfigDict(extra="forbid", title=name), **fields)
+
+
+def _text(value: Any) -> str:
+    """Text as it is, nothing as nothing, anything else as JSON."""
+    if isinstance(value, str):
+        return str(value)
+    return "" if value is None else to_json(value).decode()

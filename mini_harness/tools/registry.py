@@ -1,0 +1,50 @@
+"""Which tools there are, by name, in the order in which they were registered (SEEDS A03, B06)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mini_harness.tools.base import BaseTool, Tool, ToolSchema
+from mini_harness.tools.function import function_tool
+
+AnyTool = BaseTool | Tool
+
+
+class ToolRegistry:
+    """Names to tools. Registering a name again replaces that tool, so that a cell can be re-run."""
+
+    def __init__(self, tools: Iterable[AnyTool] | Mapping[str, AnyTool] = ()) -> None:
+        self._tools: dict[str, BaseTool] = {}
+        self._schemas: tuple[ToolSchema, ...] | None = None
+        for tool in tools.values() if isinstance(tools, Mapping) else tools:
+            self.register(tool)
+
+    def register(self, tool: AnyTool) -> None:
+        """Add a tool. Raises TypeError for anything else, ValueError for a name no API takes."""
+        if isinstance(tool, Tool):
+            tool = function_tool(tool.handler, name=tool.name, description=tool.description)
+        if not isinstance(tool, BaseTool):
+            raise TypeError(f"{tool!r} isn't a tool. Use Tool(...), @tool or a BaseTool subclass.")
+        if not 1 <= len(tool.name) <= 64 or not tool.name.replace("-", "_").isidentifier():
+            raise ValueError(
+                f"Tool name {tool.name!r}: use 1 to 64 letters, digits, '_' and '-', "
+                "beginning with a letter or '_'."
+            )
+        self._tools[tool.name] = tool
+        self._schemas = None
+
+    def get(self, name: str) -> BaseTool | None:
+        """The tool of exactly this name, or None."""
+        return self._tools.get(name)
+
+    def list_tools(self) -> list[BaseTool]:
+        return list(self._tools.values())
+
+    def names(self) -> list[str]:
+        return list(self._tools)
+
+    def to_api_schema(self) -> tuple[ToolSchema, ...]:
+        """What the model sees of all tools."""
+        if self._schemas is None:
+            self._schemas = tuple(tool.to_api_schema() for tool in self._tools.values())
+        return self._schemas
