@@ -130,11 +130,17 @@ def read_turn(reply: object) -> Turn | Final | UnknownDecision:
         )
         return final
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in found["loc"])
-        return UnknownDecision(reply, f"{place}: {found['msg']}" if place else found["msg"])
+        return UnknownDecision(reply, _fault(reply, error))
     except NotJson as error:
         return UnknownDecision(reply, str(error))
+
+
+def _fault(reply: object, error: ValidationError) -> str:
+    if not isinstance(reply, (Mapping, list, tuple)):
+        return f"a {type(reply).__name__}, not an object"
+    found = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in found["loc"])
+    return f"{place}: {found['msg']}" if place else found["msg"]
 
 
 def _turn(calls: Sequence[ToolCall], beside: Turn | ToolCall) -> Turn:

@@ -7,6 +7,7 @@ agent can run. Only the model is written down, and only offline.
 from __future__ import annotations
 
 import shutil
+from importlib.metadata import version
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,21 @@ ANSWER = (
     "build-102 fails in test_an_order_of_exactly_50_euros_is_free. "
     "shop/shipping.py, line 9, asks for more than 50 euros; it should ask for 50 or more: >=."
 )
+
+
+class WrongVersion(RuntimeError):
+    """A lesson was opened with another version of the package than it was written for."""
+
+
+def expects(minor: str) -> str:
+    """Say which version is here. Raises WrongVersion unless it is of the ``minor`` line."""
+    here = version("mini-harness")
+    if not here.startswith(f"{minor}."):
+        raise WrongVersion(
+            f"This lesson was written for mini_harness {minor}, and here is {here}. "
+            f"Install the other one: pip install 'mini-harness=={minor}.*'"
+        )
+    return f"mini_harness {minor}: ready."
 
 
 def fresh_farm(folder: Path | str = "farm") -> Path:
