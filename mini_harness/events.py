@@ -12,6 +12,9 @@ from enum import StrEnum
 
 from mini_harness.frozen import FrozenDict, canonical
 
+WIDTH = 56
+"""How many characters of an event's data are shown to people."""
+
 
 class EventType(StrEnum):
     """The closed list of what can happen. Later steps give the later ones their meaning."""
@@ -56,7 +59,9 @@ class Event:
         return f"{self.run_id}:{self.sequence}"
 
     def __str__(self) -> str:
-        return f"{self.sequence:>3}  step {self.step}  {self.type:<14}  {canonical(self.data)}"
+        """One line for people: sequence, step, type, and what matters of the data."""
+        what = _cut(_gist(self.type, self.data))
+        return f"{self.sequence:>3}  step {self.step:<2}  {self.type:<14}  {what}".rstrip()
 
     def to_json(self) -> str:
         """One line of strict JSON, without a line end."""
@@ -68,3 +73,26 @@ class Event:
 Sink = Callable[[Event], None]
 """A reader of the stream: anything that can be called with an event, even ``print`` or
 ``events.append``. What it raises stops the run and reaches the caller."""
+
+
+def _gist(type: EventType, data: FrozenDict) -> str:
+    match type:
+        case EventType.TOOL_START:
+            return f"{data['tool']} {canonical(data['arguments'])}"
+        case EventType.TOOL_RESULT | EventType.TOOL_ERROR:
+            return f"{data['tool']} -> {data['tool_result']}"
+        case EventType.MODEL_DECISION if "calls" in data:
+            return "call " + " and ".join(wire["name"] for wire in data["calls"])
+        case EventType.MODEL_DECISION:
+            return "final answer" if "final" in data else f"unknown: {data['decision']}"
+        case _:
+            return str(data.get("content", data.get("output", canonical(data))))
+
+
+def _cut(text: str) -> str:
+    """The first line that isn't empty, cut to the width, and how many lines follow."""
+    lines = text.strip().splitlines() or [""]
+    first = " ".join(lines[0].split())
+    more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
+    room = WIDTH - len(more)
+    return (first if len(first) <= room else first[: room - 2] + " …") + more

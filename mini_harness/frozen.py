@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 MAX_DEPTH = 64
@@ -33,6 +33,10 @@ class FrozenDict(dict[str, Any]):
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
+    def __reduce__(self) -> tuple[type[FrozenDict], tuple[dict[str, Any]]]:
+        # Copying and pickling fill the new one item by item, unless told otherwise.
+        return FrozenDict, (dict(self),)
+
 
 class FrozenList(list[Any]):
     """A list that compares and serialises like one, and refuses every change."""
@@ -40,6 +44,9 @@ class FrozenList(list[Any]):
     __slots__ = ()
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
     append = extend = insert = remove = pop = clear = sort = reverse = _refuse
+
+    def __reduce__(self) -> tuple[type[FrozenList], tuple[list[Any]]]:
+        return FrozenList, (list(self),)
 
 
 def freeze(value: Any, depth: int = 0) -> Any:
@@ -71,13 +78,14 @@ def freeze(value: Any, depth: int = 0) -> Any:
 def _key(key: Any) -> str:
     if not isinstance(key, str):
         raise NotJson(f"The key {key!r:.100} isn't text.")
-    return str(key)
+    return str.__str__(key)
 
 
 def _scalar(value: Any) -> Any:
     match value:
         case bool() | str():
-            return value if isinstance(value, bool) else str(value)
+            # Not str(): that is the name of an enum's member, and not its value.
+            return value if isinstance(value, bool) else str.__str__(value)
         case int() if value.bit_length() <= MAX_INT_BITS:
             return int(value)
         case float() if math.isfinite(value):
@@ -105,6 +113,18 @@ def canonical(value: Any) -> str:
     """
     text: str = _encode(value)
     return text if text.isascii() else text.translate(_ESCAPES)
+
+
+def shown(value: Any, write: Callable[[Any], str] = repr) -> str:
+    """``repr`` or ``str`` of anything at all, for the record and for messages.
+
+    Nesting beyond the stack, integers that Python won't print and a broken ``__repr__`` give a
+    text that says so: to describe a fault must not be the next fault.
+    """
+    try:
+        return write(value)
+    except Exception as error:  # noqa: BLE001 - the text says what was raised
+        return f"<a {type(value).__name__} that can't be shown: {type(error).__name__}>"
 
 
 def parse_object(text: str) -> dict[str, Any]:

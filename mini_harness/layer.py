@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from mini_harness.frozen import shown
 from mini_harness.protocol import Final, Message, Observation, Turn, UnknownDecision
 from mini_harness.run import Run, StopReason
 from mini_harness.tools.base import ToolSchema
@@ -74,7 +75,7 @@ class Failed(Stop):
     """End the run because of an error; ``unwrap()`` will raise it."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(StopReason.ERROR, error=repr(error))
+        super().__init__(StopReason.ERROR, error=shown(error))
         self.error = error
 
 

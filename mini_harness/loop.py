@@ -16,10 +16,10 @@ from mini_harness.layer import Failed, Feedback, Interrupt, Layer, Proposal, Sto
 from mini_harness.models.base import Model
 from mini_harness.protocol import Final, Observation, ToolCall, read_turn
 from mini_harness.record import Record
-from mini_harness.run import Run, Status, StopReason
+from mini_harness.run import RUNNING, Run, StopReason
 from mini_harness.sync import run_sync
 from mini_harness.tools.base import ToolExecutionContext
-from mini_harness.tools.call import Call, execute, in_doubt, prepare
+from mini_harness.tools.call import Call, execute, in_doubt, let_cancellation_pass, prepare
 from mini_harness.tools.registry import AnyTool, ToolRegistry
 
 MAX_REJECTIONS = 3
@@ -66,7 +66,7 @@ class Harness:
         """Go on with a run: new, paused, stopped, or read back from its events."""
         self.record.resume(run)
         try:
-            while run.status is Status.RUNNING:
+            while run.status is RUNNING:
                 match run.pending:
                     case None:
                         view = View(run.history.messages, self.tools.to_api_schema())
@@ -87,7 +87,8 @@ class Harness:
             reply = self.model.decide(view.messages, view.tools)
             if hasattr(reply, "__await__"):
                 reply = await reply
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            let_cancellation_pass(error)
             raise Failed(error) from error
         return read_turn(reply)
 
@@ -102,8 +103,8 @@ class Harness:
             return in_doubt(call)
         self.record.start(run, call)
         key, attempt = f"{run.id}:{call.call_id}", run.attempts[call.call_id]
-        where = (self.cwd, {"tool_registry": self.tools}, self.clock)
-        context = ToolExecutionContext(*where, call.call_id, key, attempt, run, self)
+        folder, tools, clock = self.cwd, {"tool_registry": self.tools}, self.clock
+        context = ToolExecutionContext(folder, tools, clock, call.call_id, key, attempt, run, self)
         seen = await execute(call, context)
         self.record.end(run, seen)
         return seen

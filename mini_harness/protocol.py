@@ -12,18 +12,22 @@ from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, Literal, overload
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from mini_harness.frozen import FrozenDict, NotJson, freeze
+from mini_harness.frozen import FrozenDict, NotJson, canonical, freeze, shown
 
 Message = Mapping[str, Any]
 """One entry of the history: a frozen mapping with a ``role`` of user, assistant or tool."""
+
+_CHECKED = ConfigDict(revalidate_instances="always")
+"""An instance is checked like its wire form: an adapter may have filled it with anything."""
 
 
 @dataclass(slots=True)
 class Usage:
     """What one model turn cost, in tokens. Input counts cached tokens too."""
 
+    __pydantic_config__ = _CHECKED
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
@@ -41,6 +45,7 @@ class ToolCall:
     instance that the output limit cut it off. The model is told, and nothing runs.
     """
 
+    __pydantic_config__ = _CHECKED
     name: str
     arguments: Any
     call_id: str = ""
@@ -55,10 +60,9 @@ class ToolCall:
         return cls(wire["name"], wire["arguments"], wire["call_id"], defect=wire.get("defect"))
 
     def to_wire(self) -> FrozenDict:
-        """What the record and the history hold of a call whose arguments are frozen."""
-        wire = FrozenDict(
-            type="tool", name=self.name, arguments=self.arguments, call_id=self.call_id
-        )
+        """What the record and the history hold of a call. Raises NotJson."""
+        arguments = freeze(self.arguments)
+        wire = FrozenDict(type="tool", name=self.name, arguments=arguments, call_id=self.call_id)
         return FrozenDict(wire, defect=self.defect) if self.defect else wire
 
 
@@ -70,6 +74,7 @@ class Final:
     adapter's own form of the turn, given back to it unchanged.
     """
 
+    __pydantic_config__ = _CHECKED
     output: Any
     thought: str | None = None
     usage: Usage | None = None
@@ -82,6 +87,7 @@ class Final:
 class Turn:
     """One or several tool calls that a model made in one turn, with what came beside them."""
 
+    __pydantic_config__ = _CHECKED
     calls: tuple[ToolCall, ...]
     thought: str | None = None
     usage: Usage | None = None
@@ -92,7 +98,9 @@ Decision = Annotated[ToolCall | Final, Field(discriminator="type")]
 """What a model may say. On the wire the type must be named, and other keys are refused."""
 
 _DECISION: TypeAdapter[ToolCall | Final] = TypeAdapter(Decision)
-_CALLS: TypeAdapter[list[ToolCall]] = TypeAdapter(list[ToolCall])
+_read = _DECISION.validator.validate_python
+_DECISIONS: TypeAdapter[list[ToolCall | Final]] = TypeAdapter(list[Decision])
+_TURN: TypeAdapter[Turn] = TypeAdapter(Turn)
 
 
 class UnknownDecision(ValueError):
@@ -100,7 +108,7 @@ class UnknownDecision(ValueError):
 
     def __init__(self, said: object, reason: str) -> None:
         super().__init__("Unknown decision type")
-        self.said = repr(said)[:500]
+        self.said = shown(said)[:500]
         self.reason = reason
 
 
@@ -119,10 +127,11 @@ def read_turn(reply: object) -> Turn | Final | UnknownDecision:
     """
     try:
         if isinstance(reply, Turn):
-            return _turn(reply.calls, reply)
+            turn = _TURN.validate_python(reply)
+            return _turn(turn.calls, turn)
         if isinstance(reply, (list, tuple)):
-            return _turn(_CALLS.validate_python(reply, extra="forbid"), Turn(()))
-        decision = _DECISION.validator.validate_python(reply, extra="forbid")
+            return _listed(_DECISIONS.validate_python(reply, extra="forbid"))
+        decision = _read(reply, extra="forbid")
         if isinstance(decision, ToolCall):
             return _turn((decision,), decision)
         final: Final = replace(
@@ -136,11 +145,21 @@ def read_turn(reply: object) -> Turn | Final | UnknownDecision:
 
 
 def _fault(reply: object, error: ValidationError) -> str:
-    if not isinstance(reply, (Mapping, list, tuple)):
+    if not isinstance(reply, (Mapping, list, tuple, ToolCall, Final, Turn)):
         return f"a {type(reply).__name__}, not an object"
     found = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in found["loc"])
     return f"{place}: {found['msg']}" if place else found["msg"]
+
+
+def _listed(decisions: Sequence[ToolCall | Final]) -> Turn:
+    calls = [decision for decision in decisions if isinstance(decision, ToolCall)]
+    if len(calls) < len(decisions):
+        raise NotJson("A final answer can't stand beside other decisions.")
+    thoughts = "\n".join(call.thought for call in calls if call.thought)
+    spent = [call.usage for call in calls if call.usage]
+    usage = sum(spent, Usage()) if spent else None
+    return _turn(calls, Turn((), thoughts or None, usage))
 
 
 def _turn(calls: Sequence[ToolCall], beside: Turn | ToolCall) -> Turn:
@@ -165,9 +184,13 @@ class Outcome(StrEnum):
     """It started, and nobody knows whether it took effect."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class Observation:
-    """What the model is told about one call. Every ``call_id`` gets exactly one."""
+    """What the model is told about one call. Every ``call_id`` gets exactly one.
+
+    It is recorded the moment it exists. A layer that wants another text returns another
+    observation, for instance by ``dataclasses.replace``.
+    """
 
     call_id: str
     tool: str
@@ -215,6 +238,16 @@ class Messages(Sequence[Message]):
         return repr(self._items)
 
 
+def _mark_twins(calls: Sequence[ToolCall], given: Sequence[str]) -> None:
+    seen: dict[tuple[str, str, str], str] = {}
+    for call, call_id in zip(calls, given, strict=True):
+        # As text: in JSON, unlike in Python, 1 isn't true.
+        key = (call_id, call.name, canonical(call.arguments))
+        if call_id.strip() and key in seen:
+            call.defect = f"It is the same call as {seen[key]}, sent twice."
+        seen.setdefault(key, call.call_id)
+
+
 class History:
     """The conversation: append-only, and every call has exactly one observation (SEEDS A17)."""
 
@@ -232,16 +265,20 @@ class History:
     def admit(self, calls: Sequence[ToolCall], new_id: Callable[[str], str]) -> None:
         """Give every call of a turn an id that this history never saw, the same way each time.
 
-        A missing id is made by ``new_id(tool_name)``; a used one gets a suffix. The exact twin of
-        a call in the same turn is one proposal sent twice: it is marked, so that it doesn't run.
+        A missing or blank id is made by ``new_id(tool_name)``; a used one gets a suffix. The
+        exact twin of a call in the same turn is one proposal sent twice: it is marked, so that it
+        doesn't run.
         """
-        taken: dict[str, ToolCall] = {}
+        given = [call.call_id for call in calls]
+        taken: set[str] = set()
         for call in calls:
-            first = taken.get(call.call_id)
-            if first and (first.name, first.arguments) == (call.name, call.arguments):
-                call.defect = f"It is the same call as {call.call_id}, sent twice."
-            call.call_id = self._unused(call.call_id or new_id(call.name), taken)
-            taken[call.call_id] = call
+            call_id = call.call_id if call.call_id.strip() else new_id(call.name)
+            if call_id in self._used or call_id in taken:
+                call_id = self._unused(call_id, taken)
+            call.call_id = call_id
+            taken.add(call_id)
+        if len(set(given)) < len(given):
+            _mark_twins(calls, given)
 
     def _unused(self, call_id: str, taken: Collection[str]) -> str:
         candidate, number = call_id, 1

@@ -14,7 +14,7 @@ from typing import Any
 
 from mini_harness.clock import Clock
 from mini_harness.events import Event, EventType, Sink
-from mini_harness.frozen import FrozenDict, FrozenList, freeze
+from mini_harness.frozen import FrozenDict, FrozenList, freeze, shown
 from mini_harness.layer import Failed, Feedback, Interrupt, Pause, Proposal, Stop
 from mini_harness.protocol import Final, Observation, Outcome, ToolCall, Turn, UnknownDecision
 from mini_harness.run import Run, Status
@@ -58,7 +58,9 @@ class Record:
             calls = FrozenList([call.to_wire() for call in turn.calls])
             data = FrozenDict(role="assistant", content=turn.thought, calls=calls)
         elif isinstance(turn, Final):
-            data = FrozenDict(role="assistant", content=turn.output, final=True)
+            data = FrozenDict(role="assistant", content=freeze(turn.output), final=True)
+        elif not isinstance(turn, UnknownDecision):
+            raise TypeError(f"For a decision, a layer returned {shown(turn):.200}.")
         else:
             data = FrozenDict(decision=turn.said, unknown=turn.reason)
             self._write(run, _MODEL_DECISION, data, run.step + 1)
@@ -79,15 +81,13 @@ class Record:
 
     def end(self, run: Run, observation: Observation) -> None:
         """An attempt ended. A transient failure leaves the call open."""
-        transient = isinstance(observation.error, TransientError)
-        self._observe(run, observation, transient)
-        if not transient:
-            run.observed[observation.call_id] = observation
+        self._observe(run, observation, isinstance(observation.error, TransientError))
 
     def observation(self, run: Run, call: ToolCall, observation: Observation) -> None:
         """What the model is told about a call. Written only if its end doesn't say it already."""
-        if not isinstance(observation, Observation) or observation.call_id != call.call_id:
-            raise TypeError(f"For call {call.call_id}, a layer returned {observation!r:.200}.")
+        fits = isinstance(observation, Observation) and isinstance(observation.output, str)
+        if not fits or observation.call_id != call.call_id:
+            raise TypeError(f"For call {call.call_id}, a layer returned {shown(observation):.200}.")
         if run.observed.get(call.call_id) is not observation:
             self._observe(run, observation)
 
@@ -127,6 +127,8 @@ class Record:
         if transient:
             data = FrozenDict(data, transient=True)
         self._write(run, _TOOL_ERROR if is_error else _TOOL_RESULT, data, run.step)
+        if not transient:
+            run.observed[seen.call_id] = seen
 
     def _call_id(self, tool: str) -> str:
         """SEEDS C21: unique, and safe as a file name."""
@@ -152,7 +154,7 @@ def _details(seen: Observation) -> dict[str, Any]:
     if seen.is_error:
         details["outcome"] = seen.outcome.value
     if seen.error is not None:
-        details["error"] = repr(seen.error)
+        details["error"] = shown(seen.error)
     return details
 
 
@@ -161,7 +163,7 @@ def _beside(turn: Turn | Final) -> dict[str, Any]:
     if turn.usage is not None:
         beside["usage"] = FrozenDict(asdict(turn.usage))
     if turn.raw is not None:
-        beside["raw"] = turn.raw
+        beside["raw"] = freeze(turn.raw)
     return beside
 
 

@@ -23,6 +23,9 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
+RUNNING = Status.RUNNING
+
+
 class StopReason(StrEnum):
     """The closed list of reasons for which a run ends without an accepted answer."""
 
@@ -113,7 +116,8 @@ class Run:
         """The user, or the harness in the user's place, said something."""
         if isinstance(self.pending, Final):
             self.rejections += 1
-        self.goal = self.goal or data["content"]
+        if self.sequence == 1:
+            self.goal = data["content"]
         self.history.add_user(data)
         self.pending, self.status = None, Status.RUNNING
 

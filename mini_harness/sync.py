@@ -16,7 +16,8 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 
     In a plain script this is ``asyncio.run``. Where an event loop is running already, as in a
     notebook cell, the coroutine gets a thread and a loop of its own, with the caller's context
-    variables; the caller's loop waits meanwhile. In a notebook, ``await`` is the better way.
+    variables; the caller's loop waits meanwhile. What interrupts the waiting cancels the coroutine.
+    In a notebook, ``await`` is the better way.
     """
     return _in_thread(coroutine) if _loop_is_running() else asyncio.run(coroutine)
 
@@ -32,18 +33,27 @@ def _loop_is_running() -> bool:
 def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     result: list[T] = []
     errors: list[BaseException] = []
-    runner = asyncio.Runner()
+    tasks: list[asyncio.Task[Any]] = []
+
+    async def main() -> T:
+        tasks.extend(asyncio.all_tasks())
+        return await coroutine
 
     def work() -> None:
         try:
-            with runner:
-                result.append(runner.run(coroutine))
+            result.append(asyncio.run(main()))
         except BaseException as error:  # noqa: BLE001 - handed to the caller below, whatever it is
             errors.append(error)
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except BaseException:
+        for task in tasks:
+            task.get_loop().call_soon_threadsafe(task.cancel)
+        thread.join()
+        raise
     if errors:
         raise errors[0]
     return result[0]

@@ -95,7 +95,7 @@ def _markdown(lesson: Lesson, cell: Cell) -> NotebookNode:
     changes += [
         (number, number + 1, _generate)
         for number, line in enumerate(lines)
-        if GENERATE.match(line) and not found.fenced(number)
+        if line.lstrip().startswith("<!-- generate") and not found.fenced(number)
     ]
     for first, last, change in sorted(changes, key=lambda each: each[0], reverse=True):
         lines[first:last] = change(lesson, cell, lines[first:last], first)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mini_harness.clock import VirtualClock
-from mini_harness.course import show, story
+from mini_harness.course import story
 from mini_harness.loop import Harness
 from mini_harness.models.scripted import ScriptedModel
 from mini_harness.tools.builds import TOOLS
@@ -26,11 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         harness = Harness(
             ScriptedModel(story.triage()),
             [*TOOLS.values(), ReadFile(), Bash()],
-            sinks=[lambda event: print(show.line(event))],
+            sinks=[print],
             clock=VirtualClock(),
             cwd=story.fresh_farm(Path(folder) / "farm"),
         )
-        print(show.table([]))
         run = harness.run_sync(story.GOAL)
     print()
     print(run.unwrap())

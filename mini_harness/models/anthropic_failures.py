@@ -87,7 +87,8 @@ def from_status(error: APIStatusError, model_id: str, hide: Hide) -> ServiceErro
 
 def from_silence(error: Exception, model_id: str, hide: Hide) -> ModelUnavailable:
     """The error where no answer arrived at all."""
-    cause = error.__cause__ or error
+    # The SDK says "Connection error." and keeps the reason behind it.
+    cause = error if isinstance(error, TimeoutError) else error.__cause__ or error
     why = hide(f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__)[:500]
     return ModelUnavailable(
         f"{model_id}: no answer came ({why}). Try again; if it stays so, look at the network, "

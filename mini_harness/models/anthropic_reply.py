@@ -201,8 +201,9 @@ def _no_turn(reply: Reply) -> ServiceError:
     match reply.stop_reason:
         case "refusal":
             return ModelRefused(
-                f"The model declined to answer (category: {reply.category or 'none given'}). "
-                f"{reply.explanation or ''} The same request will be refused again: change it.",
+                f"The model declined to answer: {reply.explanation or 'it gives no reason'} "
+                f"(category: {reply.category or 'none'}). "
+                "The same request will be refused again: change it.",
                 category=reply.category,
                 **evidence,
             )

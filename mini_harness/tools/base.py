@@ -89,14 +89,23 @@ class BaseTool(ABC):
         return {"name": self.name, "description": self.description, "input_schema": schema}
 
 
+_VALUES = ("default", "const", "enum", "examples")
+_BY_NAME = ("properties", "$defs", "patternProperties")
+
+
 def _closed(schema: Any) -> Any:
     """Forbid unknown keys at every level of a JSON schema, as the validation does."""
     if isinstance(schema, list):
         return [_closed(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    closed = {key: _closed(item) for key, item in schema.items()}
-    if closed.get("type") == "object" and isinstance(closed.get("properties", {}), dict):
+    closed: dict[str, Any] = {}
+    for key, item in schema.items():
+        if key in _BY_NAME:
+            closed[key] = {name: _closed(each) for name, each in item.items()}
+        else:
+            closed[key] = item if key in _VALUES else _closed(item)
+    if closed.get("type") == "object":
         if "properties" in closed or "additionalProperties" not in closed:
             closed["additionalProperties"] = False
         closed.setdefault("properties", {})

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from mini_harness.frozen import FrozenDict, NotJson, canonical, freeze
+from mini_harness.frozen import FrozenDict, NotJson, canonical, freeze, shown
 from mini_harness.protocol import Observation, Outcome, ToolCall, UnknownTool
 from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
 from mini_harness.tools.registry import ToolRegistry
@@ -30,20 +30,22 @@ class Call:
     hashed and approved is what runs.
     """
 
-    __slots__ = ("_parsed", "_unseen", "arguments", "call_id", "tool")
+    __slots__ = ("_unheld", "arguments", "call_id", "tool")
 
     def __init__(self, tool: BaseTool, call_id: str, arguments: Any) -> None:
         """Raises InvalidArguments."""
         self.tool = tool
         self.call_id = call_id
-        self.arguments = _object(arguments)
+        self.arguments = arguments if type(arguments) is FrozenDict else _object(arguments)
         try:
-            self._parsed = self._validated()
+            self._unheld: BaseModel | None = self._validated()
         except ValidationError as error:
             raise InvalidArguments(_explain(tool, error)) from None
         except PydanticSerializationError as error:
             raise InvalidArguments(f"The arguments can't be written as UTF-8: {error}") from None
-        self._unseen = True
+        except Exception as error:
+            text = f"Tool {tool.name} failed to check its arguments: {shown(error)}"
+            raise InvalidArguments(text) from error
 
     def _validated(self) -> BaseModel:
         # JSON mode is strict in JSON's own terms: a list may fill a tuple, text a date,
@@ -55,16 +57,13 @@ class Call:
 
     @property
     def parsed(self) -> BaseModel:
-        """The validated arguments, for those who judge the call."""
-        self._unseen = False
-        return self._parsed
+        """The validated arguments, for those who judge the call: to each an instance of its own."""
+        return self._validated()
 
     def fresh(self) -> BaseModel:
         """The validated arguments, for the tool: an instance that nobody else has ever held."""
-        if self._unseen:
-            self._unseen = False
-            return self._parsed
-        return self._validated()
+        unheld, self._unheld = self._unheld, None
+        return self._validated() if unheld is None else unheld
 
     @property
     def name(self) -> str:
@@ -134,13 +133,17 @@ async def execute(call: Call, context: ToolExecutionContext) -> Observation:
     try:
         result = await call.tool.execute(call.fresh(), context)
         return _observed(call, result)
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
+    # Nothing is hidden: the model and the record see it. A tool's exit isn't the program's.
+    except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001
+        let_cancellation_pass(error)
         return _failed(call, error)
-    except Exception as error:  # noqa: BLE001 - nothing is hidden: the model and the record see it
-        return _failed(call, error)
+
+
+def let_cancellation_pass(error: BaseException) -> None:
+    """Raise the error if somebody cancelled this task. Else a CancelledError is one of many."""
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        raise error
 
 
 def in_doubt(call: Call) -> Observation:
@@ -154,12 +157,12 @@ def in_doubt(call: Call) -> Observation:
 
 def _observed(call: Call, result: ToolResult) -> Observation:
     if not isinstance(result, ToolResult) or not isinstance(result.output, str):
-        raise TypeError(f"Tool {call.name} returned {result!r:.200}, not a ToolResult with text.")
+        raise TypeError(f"Tool {call.name} returned {shown(result):.200}, not a ToolResult.")
     outcome = Outcome.ERROR if result.is_error else Outcome.OK
     metadata = freeze(result.metadata) if result.metadata else result.metadata
     return Observation(call.call_id, call.name, result.output, outcome, None, metadata)
 
 
 def _failed(call: Call, error: BaseException) -> Observation:
-    text = f"Tool {call.name} failed: {str(error) or type(error).__name__}"
+    text = f"Tool {call.name} failed: {shown(error, str) or type(error).__name__}"
     return Observation(call.call_id, call.name, text, Outcome.ERROR, error)

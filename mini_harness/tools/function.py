@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
-from typing import Any, NamedTuple, get_type_hints, overload
+from collections.abc import Callable, Collection
+from typing import Annotated, Any, NamedTuple, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
-from pydantic_core import to_json
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined, to_json
 
 from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
 
@@ -111,7 +112,8 @@ def _parameters(handler: Callable[..., Any], tool_name: str) -> tuple[str | None
     """The name of the context parameter, if there is one, and all others."""
     hints = get_type_hints(handler, include_extras=True)
     context_name, found = None, []
-    for parameter in inspect.signature(handler).parameters.values():
+    parameters = inspect.signature(handler).parameters
+    for parameter in parameters.values():
         name = parameter.name
         if parameter.kind not in _NAMED:
             raise TypeError(f"Tool {tool_name!r}: parameter '{parameter}' has no fixed name.")
@@ -120,19 +122,26 @@ def _parameters(handler: Callable[..., Any], tool_name: str) -> tuple[str | None
         if hints[name] is ToolExecutionContext:
             context_name = name
             continue
-        default = ... if parameter.default is parameter.empty else parameter.default
-        found.append(_Parameter(name, _field_name(name), hints[name], default))
+        annotation, default = hints[name], parameter.default
+        if isinstance(default, FieldInfo):
+            annotation, default = Annotated[annotation, default], parameter.empty
+        default = PydanticUndefined if default is parameter.empty else default
+        found.append(_Parameter(name, _field_name(name, parameters), annotation, default))
     return context_name, found
 
 
-def _field_name(name: str) -> str:
+def _field_name(name: str, names: Collection[str]) -> str:
     """The name itself, unless it would hide an attribute of the model, like "schema" or "copy".
 
     Such a parameter would validate and then reach the function as something else. Its field gets
     another name, and the alias keeps the real one on the wire.
     """
-    taken = name.startswith(("_", "model_")) or hasattr(BaseModel, name)
-    return f"parameter_{name}" if taken else name
+    if not name.startswith(("_", "model_")) and not hasattr(BaseModel, name):
+        return name
+    field = f"parameter_{name}"
+    while field in names:
+        field = f"parameter_{field}"
+    return field
 
 
 def _input_model(name: str, parameters: list[_Parameter]) -> type[BaseModel]:
@@ -145,5 +154,5 @@ def _input_model(name: str, parameters: list[_Parameter]) -> type[BaseModel]:
 def _text(value: Any) -> str:
     """Text as it is, nothing as nothing, anything else as JSON."""
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)
     return "" if value is None else to_json(value).decode()

@@ -286,9 +286,12 @@ class _Tree:
 def _end(tree: _Tree) -> tuple[int, ...]:
     """TERM, a moment's grace, then KILL. Returns the ids of those that are still there."""
     for number, seconds in ((signal.SIGTERM, GRACE), (signal.SIGKILL, PATIENCE)):
+        # Looked at before the signal: afterwards a child of the leader is nobody's child.
+        if not tree.alive():
+            break
         _signal_group(tree.leader.pid, number)
         if tree.pipe.drain_until(partial(_told, tree, number, set()), seconds):
-            return ()
+            break
     return tuple(sorted(process.pid for process in tree.known))
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
+from mini_harness.frozen import freeze
 from mini_harness.tools.base import BaseTool, Tool, ToolSchema
 from mini_harness.tools.function import function_tool
 
 AnyTool = BaseTool | Tool
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
 class ToolRegistry:
@@ -25,9 +29,9 @@ class ToolRegistry:
             tool = function_tool(tool.handler, name=tool.name, description=tool.description)
         if not isinstance(tool, BaseTool):
             raise TypeError(f"{tool!r} isn't a tool. Use Tool(...), @tool or a BaseTool subclass.")
-        if not 1 <= len(tool.name) <= 64 or not tool.name.replace("-", "_").isidentifier():
+        if not _NAME.fullmatch(tool.name):
             raise ValueError(
-                f"Tool name {tool.name!r}: use 1 to 64 letters, digits, '_' and '-', "
+                f"Tool name {tool.name!r}: use 1 to 64 ASCII letters, digits, '_' and '-', "
                 "beginning with a letter or '_'."
             )
         self._tools[tool.name] = tool
@@ -44,7 +48,7 @@ class ToolRegistry:
         return list(self._tools)
 
     def to_api_schema(self) -> tuple[ToolSchema, ...]:
-        """What the model sees of all tools."""
+        """What the model sees of all tools. It is frozen, since every turn shows the same one."""
         if self._schemas is None:
-            self._schemas = tuple(tool.to_api_schema() for tool in self._tools.values())
+            self._schemas = tuple(freeze(tool.to_api_schema()) for tool in self._tools.values())
         return self._schemas

@@ -27,7 +27,7 @@ OUTPUT_LIMIT = 30_000
 
 _SMALLEST_LIMIT = 1_000
 _MARKER_ROOM = 128
-_SECRET = re.compile(r"(^|_)(API_?)?(KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
+_SECRET = re.compile(r"((^|_|API)KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
 # What the kernel of a notebook, a terminal or a test run says about itself. A command that
 # believed it would print other text in a notebook than elsewhere.
 _SURROUNDINGS = {"CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES"}
@@ -143,7 +143,7 @@ def _verdict(ended: Ended) -> str:
         lines.append(f"[exit code {ended.returncode}]")
     if ended.survivors:
         ids = ", ".join(map(str, ended.survivors[:10]))
-        lines.append(f"[{len(ended.survivors)} processes could not be ended, among them: {ids}]")
+        lines.append(f"[even KILL did not end these processes: {ids}]")
     return "\n".join(lines)
 
 

@@ -43,15 +43,16 @@ class ModeToggle:
         return VirtualClock() if self.mode.name == "offline" else RealClock()
 
     def _switched(self, change: dict[str, Any]) -> None:
+        if change["new"] == self.mode.name:
+            return
         try:
             self.mode = choose_mode(change["new"])
+            says = self._sentence()
         except ModeError as error:
-            self._says.value = html.escape(str(error))
-            self._buttons.value = self.mode.name
-            return
-        self._says.value = self._sentence()
-        # Under pytest, real stays offline: the buttons say what is in force.
+            says = html.escape(str(error))
+        # Where the switch couldn't be made, the buttons go back to what is in force.
         self._buttons.value = self.mode.name
+        self._says.value = says
 
     def _sentence(self) -> str:
         return html.escape(str(self.mode))

@@ -31,6 +31,8 @@ def test_the_first_lesson_opens_and_every_cell_runs(lab: Lab, page: Page) -> Non
     menu(page, "Run", "Run All Cells")
     cells = until(lambda: all_have_run(page, lesson), SLOW / 1000, lambda: seen(page, lesson))
     shot(page, "2-ran")
+    page.locator(".jp-Notebook .jp-Cell").first.scroll_into_view_if_needed()
+    shot(page, "3-ran-top")
 
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     assert [out for cell in cells for out in cell.outputs if out.output_type == "error"] == []

@@ -13,6 +13,7 @@ import pytest
 from mini_harness.course.build import build, find_lessons, main
 from mini_harness.course.notebook_gate import faults
 from mini_harness.course.source import LessonError
+from tests.conftest import ROOT
 from tests.course.lessons import FIRST_BODY_LINE, code, make_lesson
 
 INCLUDED = "def answer() -> int:\n    return 42\n"
@@ -65,7 +66,7 @@ class Workshop:
         return subprocess.run(
             [sys.executable, "-m", "mini_harness.cli", "build", *self.folders, *arguments],
             cwd=cwd,
-            env=os.environ | {"PYTHONPATH": str(self.root)} | env,
+            env=os.environ | {"PYTHONPATH": f"{self.root}{os.pathsep}{ROOT}"} | env,
             check=False,
             capture_output=True,
             encoding="utf-8",

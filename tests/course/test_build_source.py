@@ -277,8 +277,9 @@ def test_a_generated_table_stands_where_the_lesson_asks_for_it(
     monkeypatch.setattr("mini_harness.course.assemble.registry", lambda: steps)
     (cell,) = cells(tmp_path, "before\n<!-- generate: step v0 -->\nafter")
     assert cell.source == f"before\n\n{generated('step v0', steps)}\n\nafter"
-    with pytest.raises(LessonError, match=rf"md:{FIRST_BODY_LINE + 2}: .*generate: step v0"):
-        cells(tmp_path, "before\n\n<!-- generate: poem -->")
+    for wrong in ("<!-- generate: poem -->", "  <!-- generate: step v0", "<!-- generate step v0 -->"):
+        with pytest.raises(LessonError, match=rf"md:{FIRST_BODY_LINE + 2}: .*generate: step v0"):
+            cells(tmp_path, f"before\n\n{wrong}")
 
 
 def test_a_drawing_travels_inside_the_notebook_with_its_alt_text(tmp_path: Path) -> None:

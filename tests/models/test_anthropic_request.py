@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle, pairwise
 from typing import Any
 
@@ -56,7 +56,7 @@ def accepted(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     messages = to_messages(history)
     assert check_rules({"model": "m", "max_tokens": 1, "messages": messages}) is None
     json.dumps(messages, ensure_ascii=False).encode("utf-8")
-    assert all(one["role"] != next["role"] for one, next in pairwise(messages))
+    assert all(before["role"] != after["role"] for before, after in pairwise(messages))
     return messages
 
 
@@ -243,11 +243,11 @@ class Checked:
 class SentBack(Layer):
     """Sends answers back with an odd reason, as long as the loop lets it."""
 
-    def __init__(self, reasons: Iterator[str]) -> None:
+    def __init__(self, reasons: list[str]) -> None:
         self.reasons = reasons
 
     async def finish(self, run: Run, final: Final, next: Finish) -> Any:
-        return Feedback(reason=self.reasons.__next__())
+        return Feedback(self.reasons[run.rejections % len(self.reasons)])
 
 
 class Forgetful(Layer):
@@ -280,7 +280,7 @@ def test_every_history_that_the_harness_writes_keeps_the_rules_of_the_wire(
         return ToolResult(*next(results))
 
     tools = [Tool("echo", "Say what the test says.", echo)]
-    layers = [SentBack(cycle(reasons)), *layers]
+    layers = [SentBack(reasons), *layers]
     run = asyncio.run(Harness(Checked(turns), tools, layers=layers).run(goal))
     assert run.stop is not None
     assert run.stop["reason"] == StopReason.REJECTED, run.stop

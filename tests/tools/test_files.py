@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mini_harness.protocol import Observation, ToolCall
@@ -145,11 +145,13 @@ def workspace() -> Iterator[Path]:
 # --- bounds
 
 
-def test_a_line_of_five_megabytes_is_cut_on_a_character_border(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shift", [0, 1, 2])
+def test_a_line_of_five_megabytes_is_cut_on_a_character_border(shift: int, tmp_path: Path) -> None:
     """Report B08"""
-    output = shown(tmp_path, "\u20ac".encode() * 1_700_000 + b"\nnext\n")
+    start = b"x" * shift
+    output = shown(tmp_path, start + "\u20ac".encode() * 1_700_000 + b"\nnext\n")
     line, note = output.split("\n")
-    assert set(line.removeprefix("     1\t")) == {"\u20ac"}
+    assert set(line.removeprefix("     1\t" + "x" * shift)) == {"\u20ac"}
     assert MAX_BYTES - 300 < len(output.encode()) <= MAX_BYTES
     assert re.fullmatch(r"\[Line 1 is cut: .* 50,9\d\d bytes .* offset=1\.\]", note)
     assert shown(tmp_path, b"a" * 5_000_000 + b"\nnext\n", offset=1) == "     2\tnext"
@@ -161,6 +163,7 @@ def test_bad_bytes_do_not_make_an_answer_larger_than_its_limit(tmp_path: Path) -
     assert len(output.encode()) <= MAX_BYTES
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from([0, 700, 20_000, 51_000, 60_000]), max_size=8))
 def test_following_the_notes_shows_every_line_once(sizes: list[int]) -> None:
     """B11, report B08"""
@@ -387,6 +390,42 @@ while True:
         swapper.kill()
         swapper.wait()
     assert set(seen) == {"     1\tinside", f"Cannot read file: {path}. {OUTSIDE}."}
+
+
+@both_openers
+def test_a_folder_swapped_between_check_and_open_is_noticed(
+    room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Report B10, C24"""
+    really_open = os.open
+
+    def swap_then_open(path: Path, flags: int) -> int:
+        if not (room / "sub").is_symlink():
+            (room / "sub").rename(room / "moved")
+            (room / "sub").symlink_to("../elsewhere")
+        return really_open(path, flags)
+
+    monkeypatch.setattr(os, "open", swap_then_open)
+    with pytest.raises(PermissionError, match=OUTSIDE):
+        open_inside(room, "sub/a.txt")
+
+
+@both_openers
+def test_a_fifo_swapped_in_between_check_and_open_blocks_nobody(
+    room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Report B08, B10"""
+    really_open, never_blocks = os.open, os.O_NONBLOCK | getattr(os, "O_PATH", 0)
+
+    def swap_then_open(path: Path, flags: int) -> int:
+        assert flags & never_blocks, "this open would wait for a writer"
+        (room / "a.txt").unlink(missing_ok=True)
+        os.mkfifo(room / "a.txt")
+        return really_open(path, flags)
+
+    monkeypatch.setattr(os, "open", swap_then_open)
+    with pytest.raises(PermissionError, match="not a regular file"):
+        open_inside(room, "a.txt")
 
 
 async def _read_until_both_seen(room: Path, path: str) -> Counter[str]:

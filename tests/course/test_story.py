@@ -1,0 +1,91 @@
+"""The story's folder is real, and what the lessons say of it is true."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mini_harness.clock import VirtualClock
+from mini_harness.course import story
+from mini_harness.loop import Harness
+from mini_harness.models.scripted import ScriptedModel
+from mini_harness.run import Run
+from mini_harness.tools.base import ToolExecutionContext
+from mini_harness.tools.builds import BUILDS, TOOLS
+from mini_harness.tools.files import ReadFile
+from mini_harness.tools.shell import Bash
+
+
+@pytest.fixture
+def farm(tmp_path: Path) -> Path:
+    return story.fresh_farm(tmp_path / "farm")
+
+
+def triage(farm: Path) -> Run:
+    tools = [*TOOLS.values(), ReadFile(), Bash()]
+    model = ScriptedModel(story.triage())
+    return Harness(model, tools, cwd=farm, clock=VirtualClock()).run_sync(story.GOAL)
+
+
+def test_the_answer_names_the_test_and_the_line_that_are_at_fault(farm: Path) -> None:
+    source = farm / "shop" / "shipping.py"
+    lines = source.read_text(encoding="utf-8").splitlines()
+    assert ">" in lines[8]
+    assert "line 9" in story.ANSWER
+    context = ToolExecutionContext(cwd=farm)
+    pytest_run = {"command": "python -m pytest", "cwd": "shop"}
+
+    def run_tests() -> str:
+        bash = Bash()
+        arguments = bash.input_model.model_validate(pytest_run)
+        return asyncio.run(bash.execute(arguments, context)).output
+
+    before = run_tests()
+    assert "1 failed, 2 passed" in before
+    assert "test_an_order_of_exactly_50_euros_is_free" in before
+    lines[8] = lines[8].replace(">", ">=")
+    source.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert "3 passed" in run_tests()
+
+
+def test_the_log_holds_what_the_test_run_really_prints(farm: Path) -> None:
+    seen = [m["tool_result"] for m in triage(farm).history.messages if m["role"] == "tool"]
+    log, tests = seen[1], seen[2]
+    assert tests.removesuffix("\n[exit code 1]").strip() in log
+
+
+def test_the_test_run_prints_no_duration_and_no_path(farm: Path) -> None:
+    """report N05"""
+    tests = triage(farm).history.messages[6]["tool_result"]
+    assert str(farm.parent) not in tests
+    assert " in 0." not in tests
+
+
+def test_the_triage_ends_with_the_answer(farm: Path) -> None:
+    run = triage(farm)
+    assert (run.unwrap(), run.step) == (story.ANSWER, 6)
+
+
+def test_a_fresh_farm_forgets_what_was_done_to_the_old_one(farm: Path) -> None:
+    (farm / "deployments.log").write_text("build-102\n", encoding="utf-8")
+    assert story.fresh_farm(farm) == farm
+    assert not (farm / "deployments.log").exists()
+
+
+def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
+    mine = tmp_path / "farm"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work", encoding="utf-8")
+    with pytest.raises(FileExistsError, match="stays as it is"):
+        story.fresh_farm(mine)
+    assert (mine / "thesis.txt").exists()
+
+
+def test_every_build_has_its_log(farm: Path) -> None:
+    assert {path.stem for path in (farm / "logs").iterdir()} == set(BUILDS)
+
+
+def test_a_lesson_of_another_version_says_so() -> None:
+    assert "ready" in story.expects("0.1")
+    with pytest.raises(story.WrongVersion, match=r"written for mini_harness 9\.9"):
+        story.expects("9.9")
