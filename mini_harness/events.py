@@ -19,6 +19,9 @@ WIDTH = 56
 class EventType(StrEnum):
     """The closed list of what can happen. Later steps give the later ones their meaning."""
 
+    # An enum hashes in Python code; every event is looked up in a dict.
+    __hash__ = str.__hash__
+
     MESSAGE = "message"
     MODEL_DECISION = "model_decision"
     TOOL_START = "tool_start"
@@ -92,7 +95,12 @@ def _gist(type: EventType, data: FrozenDict) -> str:
 def _cut(text: str) -> str:
     """The first line that isn't empty, cut to the width, and how many lines follow."""
     lines = text.strip().splitlines() or [""]
-    first = " ".join(lines[0].split())
+    first = "".join(map(_visible, " ".join(lines[0].split())))
     more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
     room = WIDTH - len(more)
     return (first if len(first) <= room else first[: room - 2] + " …") + more
+
+
+def _visible(char: str) -> str:
+    """No tool's text may steer a terminal, or make ``print`` fail and so stop the run."""
+    return char if char.isprintable() else ascii(char)[1:-1]

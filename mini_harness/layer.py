@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from mini_harness.frozen import shown
 from mini_harness.protocol import Final, Message, Observation, Turn, UnknownDecision
@@ -22,7 +22,8 @@ from mini_harness.tools.base import ToolSchema
 from mini_harness.tools.call import Call
 
 
-class View(NamedTuple):
+@dataclass(slots=True)
+class View:
     """What the model gets to see. A layer may shorten it; the record stays whole."""
 
     messages: Sequence[Message]

@@ -94,7 +94,7 @@ class Harness:
 
     async def _act_all(self, run: Run, calls: tuple[ToolCall, ...]) -> None:
         for call in calls:
-            ready = prepare(self.tools, call)
+            ready = prepare(self.tools, call, run.in_doubt)
             seen = await self._act(run, ready) if isinstance(ready, Call) else ready
             self.record.observation(run, call, seen)
 

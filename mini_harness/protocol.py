@@ -54,6 +54,10 @@ class ToolCall:
     defect: str | None = None
     type: Literal["tool"] = "tool"
 
+    def frozen(self) -> ToolCall:
+        """A copy that shares nothing changeable with this one. Raises NotJson."""
+        return ToolCall(self.name, freeze(self.arguments), self.call_id, defect=self.defect)
+
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> ToolCall:
         """The call that ``to_wire`` wrote."""
@@ -133,7 +137,7 @@ def read_turn(reply: object) -> Turn | Final | UnknownDecision:
             return _listed(_DECISIONS.validate_python(reply, extra="forbid"))
         decision = _read(reply, extra="forbid")
         if isinstance(decision, ToolCall):
-            return _turn((decision,), decision)
+            return Turn((decision.frozen(),), decision.thought, decision.usage)
         final: Final = replace(
             decision, output=freeze(decision.output), raw=freeze(decision.raw)
         )
@@ -162,12 +166,11 @@ def _listed(decisions: Sequence[ToolCall | Final]) -> Turn:
     return _turn(calls, Turn((), thoughts or None, usage))
 
 
-def _turn(calls: Sequence[ToolCall], beside: Turn | ToolCall) -> Turn:
+def _turn(calls: Sequence[ToolCall], beside: Turn) -> Turn:
     if not calls:
         raise NotJson("A turn without a call says nothing.")
-    copies = [ToolCall(c.name, freeze(c.arguments), c.call_id, defect=c.defect) for c in calls]
-    raw = freeze(beside.raw) if isinstance(beside, Turn) else None
-    return Turn(tuple(copies), beside.thought, beside.usage, raw)
+    copies = [call.frozen() for call in calls]
+    return Turn(tuple(copies), beside.thought, beside.usage, freeze(beside.raw))
 
 
 class Outcome(StrEnum):

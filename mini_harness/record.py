@@ -1,7 +1,8 @@
 """The record remembers: everything that happens to a run goes through here, once, in order.
 
-An event is given to the sinks first and applied to the run after that. A run is therefore never
-ahead of its record. What a sink raises goes up to the caller untouched.
+An event is given to the first sink, then applied to the run, then given to the other sinks. A run
+is therefore never ahead of what it is read back from, nor behind it: give the sink that keeps the
+record first. What a sink raises goes up to the caller untouched.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class Record:
 
     def __init__(self, sinks: tuple[Sink, ...], clock: Clock) -> None:
         self.sinks = sinks
+        self._keeper, self._others = sinks[:1], sinks[1:]
         self.clock = clock
+        self._born = int(clock.time() * 1e9)
         self._counter = count(1)
 
     def note(self, run: Run, type: EventType, **data: Any) -> None:
@@ -107,7 +110,7 @@ class Record:
             case _:
                 raise interrupt
         for call in tuple(run.history.open.values()):
-            self._observe(run, _left_over(call, call.call_id in run.in_doubt))
+            self._observe(run, _left_over(run, call))
         why = freeze({"reason": interrupt.reason, **interrupt.numbers})
         self._write(run, EventType.STOP, why, run.step)
         run.error = interrupt.error if isinstance(interrupt, Failed) else None
@@ -132,14 +135,16 @@ class Record:
 
     def _call_id(self, tool: str) -> str:
         """SEEDS C21: unique, and safe as a file name."""
-        return f"call_{_safe(tool)}_{int(self.clock.time() * 1e9)}_{next(self._counter)}"
+        return f"call_{_safe(tool)}_{self._born}_{next(self._counter)}"
 
     def _write(self, run: Run, type: EventType, data: FrozenDict, step: int) -> None:
         offset = self.clock.monotonic() - run.origin
         event = Event(run.id, run.sequence + 1, step, type, offset, self.clock.time(), data)
-        for sink in self.sinks:
+        for sink in self._keeper:
             sink(event)
         run.apply(event)
+        for sink in self._others:
+            sink(event)
 
 
 @lru_cache(maxsize=1024)
@@ -167,10 +172,13 @@ def _beside(turn: Turn | Final) -> dict[str, Any]:
     return beside
 
 
-def _left_over(call: ToolCall, in_doubt: bool) -> Observation:
-    if in_doubt:
+def _left_over(run: Run, call: ToolCall) -> Observation:
+    if call.call_id in run.in_doubt:
         text = "The run was interrupted while this call was running. Its outcome is unknown."
         return Observation(call.call_id, call.name, text, Outcome.UNKNOWN)
+    if call.call_id in run.attempts:
+        text = "It failed, and the run was interrupted before it was tried again."
+        return Observation(call.call_id, call.name, text, Outcome.ERROR)
     text = "Not run: the run was interrupted before this call."
     return Observation(call.call_id, call.name, text, Outcome.NOT_RUN)
 

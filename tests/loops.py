@@ -1,6 +1,7 @@
 """Runs in memory with their events, and the rules that every run must keep."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -116,5 +117,5 @@ def check(run: Run, events: list[Event]) -> None:
     check_history(run)
     assert [event.sequence for event in events] == list(range(1, len(events) + 1))
     assert {event.run_id for event in events} == {run.id}
-    assert all(a.offset <= b.offset for a, b in zip(events, events[1:], strict=False))
+    assert all(a.offset <= b.offset for a, b in itertools.pairwise(events))
     assert state(refold(events)) == state(run)

@@ -36,7 +36,7 @@ JSON = st.recursive(
 )
 
 
-class Colour(str, enum.Enum):
+class Colour(str, enum.Enum):  # noqa: UP042 - its str() isn't its value
     RED = "red"
 
 
@@ -175,7 +175,7 @@ def test_every_mapping_and_sequence_becomes_a_plain_frozen_one() -> None:
 def test_the_canonical_text_is_one_line_of_utf8_and_gives_the_value_back(value: Any) -> None:
     """DESIGN, Event: serialised strictly, U+2028 safe, one line."""
     text = canonical(freeze(value))
-    assert len(text.splitlines()) <= 1 or not {"\n", "\r", "\u2028", "\u2029"} & set(text)
+    assert not {"\n", "\r", "\u2028", "\u2029"} & set(text)
     assert json.loads(text.encode()) == value
 
 
@@ -233,7 +233,9 @@ def test_any_text_at_all_gives_an_object_or_that_error(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [nested(100_000), 10**5000, NoRepr(), {"in": NoRepr()}], ids=["deep", "huge", "x", "in"]
+    "value",
+    [nested(100_000), 10**5000, NoRepr(), {"in": NoRepr()}],
+    ids=["deep", "huge", "x", "in"],
 )
 def test_describing_a_value_is_never_a_fault_of_its_own(value: Any) -> None:
     text = shown(value)

@@ -52,7 +52,7 @@ def test_plain_pip_installs_a_clone_and_the_command_runs(fresh_copy: Path, tmp_p
     assert where.strip() == str(fresh_copy / "mini_harness" / "__init__.py")
     command = python.with_name("mini-harness")
     assert run(command, "--version", cwd=tmp_path).startswith("mini-harness ")
-    assert run(command, "demo", cwd=tmp_path)
+    assert run(command, "demo", cwd=tmp_path) == demo_in_readme()
 
 
 def test_the_wheel_holds_package_and_lessons_and_serves_them_from_an_empty_folder(
@@ -69,6 +69,7 @@ def test_the_wheel_holds_package_and_lessons_and_serves_them_from_an_empty_folde
     python = tmp_path / "venv" / "bin" / "python"
     run(uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv", cwd=fresh_copy)
     run(uv, "pip", "install", "--quiet", "--python", python, wheel, cwd=fresh_copy)
+    assert run(python.with_name("mini-harness"), "demo", cwd=tmp_path) == demo_in_readme()
     empty = tmp_path / "empty"
     empty.mkdir()
     with served(
@@ -103,6 +104,13 @@ def shown(readme: str) -> Iterator[Shown]:
             commands = [part.strip() for part in line.partition(" #")[0].split("&&")]
             yield from (Shown(command, "") for command in commands[:-1])
             yield Shown(commands[-1], output)
+
+
+def demo_in_readme() -> str:
+    """What the README says that the demo prints: there is one such place."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (output,) = (entry.output for entry in shown(readme) if entry.command == "mini-harness demo")
+    return output
 
 
 def test_the_readme_is_read_as_a_person_reads_it() -> None:

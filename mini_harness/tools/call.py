@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -111,21 +113,30 @@ def _explain(tool: BaseTool, error: ValidationError) -> str:
     return "\n".join([*lines, f"Known arguments: {', '.join(properties) or 'none'}."])
 
 
-def prepare(tools: ToolRegistry, call: ToolCall) -> Call | Observation:
-    """Make a proposal ready to run, or say at once why it can't."""
+def prepare(
+    tools: ToolRegistry, call: ToolCall, in_doubt: Collection[str] = ()
+) -> Call | Observation:
+    """Make a proposal ready to run, or say at once why it can't.
+
+    ``in_doubt`` are the ids of the calls that were started before: whatever is wrong with one of
+    them now, it may have had its effect.
+    """
     tool = tools.get(call.name)
-    if tool is None:
-        error = UnknownTool(call.name)
-        known = ", ".join(tools.names()) or "none"
-        text = f"{error.args[0]}. The tools here are: {known}."
-        return Observation(call.call_id, call.name, text, Outcome.UNKNOWN_TOOL, error)
     try:
+        if tool is None:
+            raise UnknownTool(call.name)
         if call.defect:
             raise InvalidArguments(f"This call was not run. {call.defect}")
         return Call(tool, call.call_id, call.arguments)
     except InvalidArguments as error:
-        outcome = Outcome.INVALID_ARGUMENTS
-        return Observation(call.call_id, call.name, str(error), outcome, error)
+        seen = Observation(call.call_id, call.name, str(error), Outcome.INVALID_ARGUMENTS, error)
+    except UnknownTool as error:
+        text = f"{error.args[0]}. The tools here are: {', '.join(tools.names()) or 'none'}."
+        seen = Observation(call.call_id, call.name, text, Outcome.UNKNOWN_TOOL, error)
+    if call.call_id not in in_doubt:
+        return seen
+    text = f"It was started before; whether it took effect is unknown. Now: {seen.output}"
+    return replace(seen, output=text, outcome=Outcome.UNKNOWN)
 
 
 async def execute(call: Call, context: ToolExecutionContext) -> Observation:

@@ -53,6 +53,8 @@ class FunctionTool(BaseTool):
             value = await asyncio.to_thread(self.handler, **given)
         else:
             value = self.handler(**given)
+        if type(value) is str:
+            return ToolResult(value)
         if hasattr(value, "__await__"):
             value = await value
         return value if isinstance(value, ToolResult) else ToolResult(_text(value))

@@ -41,7 +41,7 @@ PATIENCE = 5.0
 _CHUNK = 65_536
 _TICKS = (0.001, 0.05)
 """Seconds between two looks at a silent program: the shortest, and the longest."""
-_LOOKS = 3
+_LOOKS = 10
 
 
 class NotStarted(Exception):
@@ -123,6 +123,9 @@ class _Job:
             self.result.set_exception(error)
 
     def _run(self) -> Ended:
+        if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+            # Python would take an exit code that it can't get for 0.
+            raise NotStarted("This process ignores SIGCHLD, so it learns no exit code")
         before, _ = _everyone()
         with _Pipe(self.receive) as pipe:
             process = self._spawn(pipe)
@@ -241,42 +244,50 @@ class _Tree:
 
     def alive(self) -> set[psutil.Process]:
         """All of the tree that still runs."""
+        # Who ends under a look may leave a child that came too late for it. So nothing is left
+        # only if a look shows nobody who hadn't ended before it began.
+        ended = set() if _runs(self.leader) else {self.leader}
         for _ in range(_LOOKS):
-            steady = self._look()
+            seen, clear = self._look()
             self.known = {process for process in self.known if _runs(process)}
-            if self.known or steady:
+            if self.known or (clear and seen <= ended):
                 break
-            # Somebody vanished, perhaps leaving a child behind the look, or was just being
-            # turned into another program and had no environment for a moment.
+            ended = seen
             time.sleep(_TICKS[0])
         return self.known
 
-    def _look(self) -> bool:
-        """Add to ``known`` what can be seen now. False if something moved meanwhile."""
-        now, steady = _everyone()
+    def _look(self) -> tuple[set[psutil.Process], bool]:
+        """Add to ``known`` who can be seen now.
+
+        Returns who was there and is no stranger for sure, and whether that is clear of everyone.
+        """
+        now, clear = _everyone()
+        now -= self.before
         parents: dict[psutil.Process, int] = {}
-        for process in now - self.before:
+        for process in tuple(now):
             try:
-                if _runs(process):
-                    parents[process] = process.ppid()
-                    steady = self._judge(process) and steady
+                if not _runs(process):
+                    continue
+                parents[process] = process.ppid()
+                environment = process.environ()
+                if self._owns(process.pid, environment):
+                    self.known.add(process)
+                elif environment:
+                    now.remove(process)
+                else:
+                    # It wiped its environment, or is being turned into another program just now.
+                    clear = False
             except (psutil.AccessDenied, PermissionError):
-                continue
+                now.remove(process)
             except (psutil.NoSuchProcess, ProcessLookupError):
-                steady = False
+                clear = False
         while children := self._children(parents):
             self.known |= children
-        return steady
+        return now, clear
 
-    def _judge(self, process: psutil.Process) -> bool:
-        """Add a process that is ours. False if it has no environment by which to tell."""
-        if os.getsid(process.pid) == self.leader.pid:
-            self.known.add(process)
-            return True
-        environment = process.environ()
-        if self.mark in environment or self.pipe.is_held_by(process.pid):
-            self.known.add(process)
-        return bool(environment)
+    def _owns(self, pid: int, environment: Mapping[str, str]) -> bool:
+        in_session = os.getsid(pid) == self.leader.pid
+        return in_session or self.mark in environment or self.pipe.is_held_by(pid)
 
     def _children(self, parents: Mapping[psutil.Process, int]) -> set[psutil.Process]:
         family = {process.pid for process in self.known}

@@ -277,7 +277,11 @@ def test_a_generated_table_stands_where_the_lesson_asks_for_it(
     monkeypatch.setattr("mini_harness.course.assemble.registry", lambda: steps)
     (cell,) = cells(tmp_path, "before\n<!-- generate: step v0 -->\nafter")
     assert cell.source == f"before\n\n{generated('step v0', steps)}\n\nafter"
-    for wrong in ("<!-- generate: poem -->", "  <!-- generate: step v0", "<!-- generate step v0 -->"):
+    for wrong in (
+        "<!-- generate: poem -->",
+        "  <!-- generate: step v0",
+        "<!-- generate step v0 -->",
+    ):
         with pytest.raises(LessonError, match=rf"md:{FIRST_BODY_LINE + 2}: .*generate: step v0"):
             cells(tmp_path, f"before\n\n{wrong}")
 

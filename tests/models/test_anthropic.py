@@ -124,6 +124,12 @@ class TestReply:
             "cut off by the output limit (max_tokens=77)",
         )
 
+    def test_an_answer_cut_off_before_any_text_says_so(self) -> None:
+        """Row 8"""
+        thinking = {"type": "thinking", "thinking": "hm", "signature": "sig"}
+        final = final_for(reply(thinking, stop="max_tokens"), max_tokens=7)
+        assert final.note == "cut off by the output limit (max_tokens=7), before any text"
+
     def test_unknown_blocks_are_kept_and_never_run(self) -> None:
         """Row 12, report M02"""
         blocks = [{"type": "hologram", "light": [1, None]}, SEARCH, tool_use("add", {}, "t1")]
@@ -189,6 +195,11 @@ class TestStops:
         with StandIn([reply(text(" "), stop="pause_turn"), reply(text("Red."))]) as api:
             ask(api)
         assert api.bodies[1] == api.bodies[0]
+
+    def test_a_paused_turn_with_a_call_in_it_is_acted_on_first(self) -> None:
+        """Row 10: sent back at once, the call would be one without a result."""
+        turn = turn_for(reply(SEARCH, tool_use("add", {}, "t1"), stop="pause_turn"))
+        assert [(call.call_id, call.defect) for call in turn.calls] == [("t1", None)]
 
     def test_a_full_context_window_is_an_error_of_its_own(self) -> None:
         """Row 11"""
@@ -267,11 +278,16 @@ class TestRequest:
             ask(api)
         assert [request.key for request in api.seen] == [api.key]
 
-    def test_lone_surrogates_can_be_sent(self) -> None:
+    def test_lone_surrogates_can_be_sent_wherever_they_come_from(self) -> None:
         goal = [{"role": "user", "content": "a file named \udcff"}]
-        with StandIn([reply(text("x"))]) as api:
-            ask(api, goal)
-        assert api.bodies[0]["messages"][0]["content"] == [text("a file named ?")]
+        tool: ToolSchema = {**ADD, "description": "\udcff"}
+        paused = reply(text("\udcff"), SEARCH, stop="pause_turn")
+        with StandIn([paused, reply(text("x"))]) as api:
+            ask(api, goal, [tool])
+        asked, answered = api.bodies[1]["messages"]
+        assert asked["content"] == [text("a file named ?")]
+        assert answered["content"] == [text("?"), SEARCH]
+        assert api.bodies[0]["tools"][0]["description"] == "?"
 
 
 class TestLife:

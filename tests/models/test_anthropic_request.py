@@ -255,7 +255,7 @@ class Forgetful(Layer):
 
     async def decide(self, run: Run, view: View, next: Decide) -> Proposal:
         users = [n for n, entry in enumerate(view.messages) if entry["role"] == "user"]
-        return await next(run, view._replace(messages=view.messages[users[-1] :]))
+        return await next(run, View(view.messages[users[-1] :], view.tools))
 
 
 @settings(max_examples=300)

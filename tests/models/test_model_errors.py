@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mini_harness.models.anthropic import AnthropicModel
-from mini_harness.models.anthropic_failures import retry_after
+from mini_harness.models.anthropic_failures import from_silence, retry_after
 from mini_harness.models.base import ModelError
 from mini_harness.models.errors import (
     ModelMisconfigured,
@@ -55,7 +55,7 @@ def failure(action: Action, **settings: Any) -> ServiceError:
         (error(503), ModelUnavailable, "later"),
         (error(504), ModelUnavailable, "later"),
         (error(529), ModelUnavailable, "later"),
-        (error(529, type=None), ModelUnavailable, "later"),
+        (error(500, type=None), ModelUnavailable, "later"),
         (error(403, type={"odd": 1}), ModelMisconfigured, "may not do that"),
     ],
     ids=lambda value: str(getattr(value, "status", "")),
@@ -166,9 +166,18 @@ def test_no_error_shows_the_key_that_the_service_echoes() -> None:
     assert "invalid x-api-key: [key]" in str(found)
 
 
-def test_no_error_drags_the_request_along() -> None:
+def test_no_error_shows_the_key_that_the_network_layer_echoes() -> None:
+    """Row 29: an illegal header is reported with its value."""
+    found = from_silence(
+        OSError(f"illegal header {KEY}"), "claude-x", lambda s: s.replace(KEY, "*")
+    )
+    assert "illegal header *" in str(found)
+
+
+@pytest.mark.parametrize("action", [error(401), Fault.RESET], ids=["401", "reset"])
+def test_no_error_drags_the_request_along(action: Action) -> None:
     """The SDK's error holds the request, and that holds the key."""
-    found = failure(error(401))
+    found = failure(action)
     assert (found.__cause__, found.__context__) == (None, None)
 
 

@@ -7,7 +7,7 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,19 +43,21 @@ def bash_all(commands: Iterable[str], folder: Path, **arguments: Any) -> list[To
 
 
 @pytest.fixture
-def tag() -> str:
+def tag() -> Iterator[str]:
     """A number of seconds to sleep that no other process on this machine sleeps."""
-    return f"86399.{secrets.randbelow(10**12):012}"
+    number = f"86399.{secrets.randbelow(10**12):012}"
+    yield number
+    for survivor in alive(number):
+        survivor.kill()
 
 
-def alive(tag: str) -> list[str]:
-    """The command lines of all running processes that have the tag in it."""
+def alive(tag: str) -> list[psutil.Process]:
+    """All running processes that have the tag in their command line."""
     found = []
     for one in psutil.process_iter():
         with contextlib.suppress(psutil.NoSuchProcess):
-            line = " ".join(one.cmdline())
-            if tag in line and one.status() != psutil.STATUS_ZOMBIE:
-                found.append(line)
+            if tag in " ".join(one.cmdline()) and one.status() != psutil.STATUS_ZOMBIE:
+                found.append(one)
     return found
 
 
@@ -81,6 +83,9 @@ STARTS = {
     "ignores TERM": "(trap '' TERM; setsid -f sleep {tag}); echo hi",
     "no environment": "env -i sleep {tag} >/dev/null 2>&1 & echo hi",
     "no environment, own session": "env -i setsid -f sleep {tag}; echo hi",
+    "started while being looked for": (
+        "(setsid sh -c 'sleep {tag} & exec true' >/dev/null 2>&1 &); echo hi"
+    ),
     "grandchild of a subshell": "( ( sleep {tag} & sleep {tag} & ) ); echo hi",
 }
 starts = pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
@@ -95,6 +100,13 @@ def test_what_a_command_leaves_running_ends_with_it(start: str, tag: str, tmp_pa
     assert not alive(tag)
     assert result == ToolResult("hi", False, {"returncode": 0, "timed_out": False})
     assert time.monotonic() - began < SOON
+
+
+def test_whoever_is_started_while_being_looked_for_is_found(tag: str) -> None:
+    """Report B02: half of these got away from a search that looked once"""
+    for _ in range(10):
+        bash(STARTS["started while being looked for"].format(tag=tag))
+        assert not alive(tag)
 
 
 def test_at_a_time_out_everything_ends(tag: str, tmp_path: Path) -> None:
@@ -166,7 +178,18 @@ def test_what_cannot_be_ended_is_said(tag: str, monkeypatch: pytest.MonkeyPatch)
     assert result.is_error
     pid = int(result.output.splitlines()[0])
     assert result.output == f"{pid}\n[even KILL did not end these processes: {pid}]"
-    os.kill(pid, signal.SIGKILL)
+
+
+def test_where_no_exit_code_can_be_learnt_no_command_is_run(tmp_path: Path) -> None:
+    """Rule 1: Python takes an exit code that it can't get for 0"""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        result = bash("touch landed", tmp_path)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert result.is_error
+    assert "SIGCHLD" in result.output
+    assert not (tmp_path / "landed").exists()
 
 
 def test_the_last_words_of_a_helper_are_heard() -> None:
