@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -13,6 +14,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     options, rest = parser.parse_known_args(argv)
     _speak_utf8()
+    try:
+        return _run(parser, options, rest)
+    except BrokenPipeError:
+        # Whoever read the output went away, as `head` does: nothing is wrong, but there is
+        # nobody to write to, and Python would complain about that once more at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(parser: argparse.ArgumentParser, options: argparse.Namespace, rest: list[str]) -> int:
     match options.command:
         case "learn":
             if rest:

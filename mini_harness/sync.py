@@ -46,13 +46,14 @@ def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
             errors.append(error)
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
-    thread.start()
     try:
+        thread.start()
         thread.join()
     except BaseException:
         for task in tasks:
             task.get_loop().call_soon_threadsafe(task.cancel)
-        thread.join()
+        if thread.is_alive():
+            thread.join()
         raise
     if errors:
         raise errors[0]

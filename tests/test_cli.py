@@ -45,6 +45,22 @@ def run(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "demo"],
+        cwd=tmp_path,
+        env=private_environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert (process.returncode, errors) == (0, b"")
+
+
 # --- what was asked ---------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """What an event is as JSON and as a line for people."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -23,12 +24,13 @@ def test_an_event_is_one_line_of_strict_json() -> None:
 
 def test_its_data_refuses_every_change() -> None:
     data = event(EventType.TOOL_START, arguments={"a": [1]}).data
-    for change in (
+    changes: list[Callable[[], object]] = [
         lambda: data.update(x=1),
         lambda: data["arguments"].pop("a"),
         lambda: data["arguments"]["a"].append(2),
         lambda: data.__setitem__("x", 1),
-    ):
+    ]
+    for change in changes:
         with pytest.raises(TypeError, match="part of the record"):
             change()
 
