@@ -70,6 +70,8 @@ class Record:
             return self.message(run, _explain(turn))
         if turn.usage is not None or turn.raw is not None:
             data = FrozenDict(data, **_beside(turn))
+        if isinstance(turn, Final) and (turn.note or turn.thought):
+            data = FrozenDict(data, note=turn.note, thought=turn.thought)
         self._write(run, _MODEL_DECISION, data, run.step + 1)
 
     def start(self, run: Run, call: Call) -> None:

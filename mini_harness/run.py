@@ -129,7 +129,8 @@ class Run:
             self.history.add_calls(self.pending, data)
             self.observed.clear()
         elif "final" in data:
-            self.pending = Final(data["content"])
+            thought, note, raw = (data.get(name) for name in ("thought", "note", "raw"))
+            self.pending = Final(data["content"], thought, note=note, raw=raw)
             self.history.add_final(data)
 
     def _concluded(self, data: FrozenDict) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -34,6 +35,7 @@ def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     result: list[T] = []
     errors: list[BaseException] = []
     tasks: list[asyncio.Task[Any]] = []
+    finished = threading.Event()
 
     async def main() -> T:
         tasks.extend(asyncio.all_tasks())
@@ -44,17 +46,21 @@ def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
             result.append(asyncio.run(main()))
         except BaseException as error:  # noqa: BLE001 - handed to the caller below, whatever it is
             errors.append(error)
+        finally:
+            finished.set()
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
     try:
         thread.start()
-        thread.join()
+        # Not join(): on Python 3.11 and 3.12 an interrupted join takes the thread for ended.
+        finished.wait()
     except BaseException:
         for task in tasks:
-            task.get_loop().call_soon_threadsafe(task.cancel)
-        if thread.is_alive():
-            thread.join()
+            with suppress(RuntimeError):  # It has just ended by itself.
+                task.get_loop().call_soon_threadsafe(task.cancel)
+            finished.wait()
         raise
+    thread.join()
     if errors:
         raise errors[0]
     return result[0]

@@ -9,7 +9,7 @@ import pytest
 
 from mini_harness.events import Event, EventType, Sink
 from mini_harness.frozen import NotJson
-from mini_harness.layer import Layer, Pause, Stop
+from mini_harness.layer import Finish, Layer, Pause, Stop
 from mini_harness.loop import Harness
 from mini_harness.models.scripted import ScriptedModel
 from mini_harness.protocol import Final, Observation, Turn, Usage
@@ -323,3 +323,20 @@ def test_calls_of_one_turn_are_carried_out_in_order() -> None:
     assert [(e.type.value, e.data["call_id"]) for e in events[2:6]] == [
         *[("tool_start", "a"), ("tool_result", "a"), ("tool_start", "b"), ("tool_result", "b")]
     ]
+
+
+def test_what_came_beside_an_answer_reaches_the_record_and_those_who_judge_it() -> None:
+    """A cut-off answer looks like a whole one, but for its note."""
+    judged: list[Final] = []
+    events: list[Event] = []
+
+    class Judge(Layer):
+        async def finish(self, run: Run, final: Final, next: Finish) -> Any:
+            judged.append(final)
+            return await next(run, final)
+
+    said = Final("42", thought="adding up", note="cut off", raw=[{"type": "text"}])
+    harness = Harness(ScriptedModel([said]), layers=[Judge()], sinks=[events.append])
+    harness.run_sync("go")
+    assert judged == [said]
+    assert (events[1].data["note"], events[1].data["thought"]) == ("cut off", "adding up")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from mini_harness.protocol import Message
 from mini_harness.tools.base import ToolSchema
@@ -24,3 +24,6 @@ class Model(Protocol):
 
 class ModelError(Exception):
     """A model or its service failed. Adapters raise subclasses; the text never holds a key."""
+
+    transient: ClassVar[bool] = False
+    """Whether the same request may succeed a little later."""

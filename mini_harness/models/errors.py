@@ -28,9 +28,6 @@ class ServiceError(ModelError):
     ``usage`` is what the turn cost all the same.
     """
 
-    transient: ClassVar[bool] = False
-    """Whether the same request may succeed a little later."""
-
     def __init__(self, message: str, **evidence: Unpack[Evidence]) -> None:
         super().__init__(message)
         self.status = evidence.get("status")

@@ -262,32 +262,34 @@ class _Tree:
         Returns who was there and is no stranger for sure, and whether that is clear of everyone.
         """
         now, clear = _everyone()
-        now -= self.before
+        newcomers = now - self.before
+        strangers: set[psutil.Process] = set()
         parents: dict[psutil.Process, int] = {}
-        for process in tuple(now):
+        for process in newcomers:
             try:
-                if not _runs(process):
-                    continue
-                parents[process] = process.ppid()
-                environment = process.environ()
-                if self._owns(process.pid, environment):
-                    self.known.add(process)
-                elif environment:
-                    now.remove(process)
-                else:
-                    # It wiped its environment, or is being turned into another program just now.
-                    clear = False
+                if _runs(process):
+                    parents[process] = process.ppid()
+                    clear = self._judge(process, strangers) and clear
             except (psutil.AccessDenied, PermissionError):
-                now.remove(process)
+                strangers.add(process)
             except (psutil.NoSuchProcess, ProcessLookupError):
                 clear = False
         while children := self._children(parents):
             self.known |= children
-        return now, clear
+        return newcomers - strangers, clear
 
-    def _owns(self, pid: int, environment: Mapping[str, str]) -> bool:
-        in_session = os.getsid(pid) == self.leader.pid
-        return in_session or self.mark in environment or self.pipe.is_held_by(pid)
+    def _judge(self, process: psutil.Process, strangers: set[psutil.Process]) -> bool:
+        """Is it ours or a stranger? False if that can't be told yet."""
+        if os.getsid(process.pid) == self.leader.pid:
+            self.known.add(process)
+            return True
+        # Read once only. It is empty while a process is being turned into another program.
+        environment = process.environ()
+        if self.mark in environment or self.pipe.is_held_by(process.pid):
+            self.known.add(process)
+        elif environment:
+            strangers.add(process)
+        return bool(environment)
 
     def _children(self, parents: Mapping[psutil.Process, int]) -> set[psutil.Process]:
         family = {process.pid for process in self.known}
