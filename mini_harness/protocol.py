@@ -8,9 +8,9 @@ A model turn is a Decision: a tool call or a final answer, on the wire exactly
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, Literal, overload
+from typing import Annotated, Any, Literal, NamedTuple, overload
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -138,9 +138,7 @@ def read_turn(reply: object) -> Turn | Final | UnknownDecision:
         decision = _read(reply, extra="forbid")
         if isinstance(decision, ToolCall):
             return Turn((decision.frozen(),), decision.thought, decision.usage)
-        final: Final = replace(
-            decision, output=freeze(decision.output), raw=freeze(decision.raw)
-        )
+        final: Final = replace(decision, output=freeze(decision.output), raw=freeze(decision.raw))
         return final
     except ValidationError as error:
         return UnknownDecision(reply, _fault(reply, error))
@@ -187,12 +185,11 @@ class Outcome(StrEnum):
     """It started, and nobody knows whether it took effect."""
 
 
-@dataclass(slots=True, frozen=True)
-class Observation:
+class Observation(NamedTuple):
     """What the model is told about one call. Every ``call_id`` gets exactly one.
 
     It is recorded the moment it exists. A layer that wants another text returns another
-    observation, for instance by ``dataclasses.replace``.
+    observation, for instance by ``seen._replace(output=...)``.
     """
 
     call_id: str
@@ -200,7 +197,7 @@ class Observation:
     output: str
     outcome: Outcome = Outcome.OK
     error: BaseException | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = FrozenDict()
 
     @property
     def is_error(self) -> bool:
@@ -272,7 +269,7 @@ class History:
         exact twin of a call in the same turn is one proposal sent twice: it is marked, so that it
         doesn't run.
         """
-        given = [call.call_id for call in calls]
+        given = [call.call_id for call in calls] if len(calls) > 1 else []
         taken: set[str] = set()
         for call in calls:
             call_id = call.call_id if call.call_id.strip() else new_id(call.name)
@@ -280,7 +277,7 @@ class History:
                 call_id = self._unused(call_id, taken)
             call.call_id = call_id
             taken.add(call_id)
-        if len(set(given)) < len(given):
+        if given:
             _mark_twins(calls, given)
 
     def _unused(self, call_id: str, taken: Collection[str]) -> str:

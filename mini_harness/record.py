@@ -90,11 +90,12 @@ class Record:
 
     def observation(self, run: Run, call: ToolCall, observation: Observation) -> None:
         """What the model is told about a call. Written only if its end doesn't say it already."""
+        if observation is not None and run.observed.get(call.call_id) is observation:
+            return
         fits = isinstance(observation, Observation) and isinstance(observation.output, str)
         if not fits or observation.call_id != call.call_id:
             raise TypeError(f"For call {call.call_id}, a layer returned {shown(observation):.200}.")
-        if run.observed.get(call.call_id) is not observation:
-            self._observe(run, observation)
+        self._observe(run, observation)
 
     def answer(self, run: Run, answer: Any) -> None:
         """The final answer was accepted, or goes back with a reason."""

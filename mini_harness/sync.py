@@ -52,8 +52,10 @@ def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
     try:
         thread.start()
-        # Not join(): on Python 3.11 and 3.12 an interrupted join takes the thread for ended.
-        finished.wait()
+        # Not join(): on Python 3.11 and 3.12 an interrupted join takes the thread for ended. Not
+        # one long wait: a signal that comes just before it begins is seen only when it ends.
+        while not finished.wait(0.2):
+            pass
     except BaseException:
         for task in tasks:
             with suppress(RuntimeError):  # It has just ended by itself.

@@ -46,9 +46,7 @@ def choose_mode(asked: str | None = None, environment: Mapping[str, str] | None 
     if "PYTEST_VERSION" in known:
         return Mode("offline", "this runs under pytest")
     key, model_id = (known.get(k, "").strip() for k in ("ANTHROPIC_API_KEY", "MODEL_ID"))
-    missing = [
-        k for k, value in (("ANTHROPIC_API_KEY", key), ("MODEL_ID", model_id)) if not value
-    ]
+    missing = [k for k, value in (("ANTHROPIC_API_KEY", key), ("MODEL_ID", model_id)) if not value]
     if not missing:
         return Mode("real", f"ANTHROPIC_API_KEY and MODEL_ID ({model_id}) are set", model_id, key)
     lack = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -136,14 +135,13 @@ def prepare(
     if call.call_id not in in_doubt:
         return seen
     text = f"It was started before; whether it took effect is unknown. Now: {seen.output}"
-    return replace(seen, output=text, outcome=Outcome.UNKNOWN)
+    return seen._replace(output=text, outcome=Outcome.UNKNOWN)
 
 
 async def execute(call: Call, context: ToolExecutionContext) -> Observation:
     """Run the tool. Whatever it raises becomes an observation; only a cancellation goes on up."""
     try:
-        result = await call.tool.execute(call.fresh(), context)
-        return _observed(call, result)
+        return _observed(call, await call.tool.execute(call.fresh(), context))
     # Nothing is hidden: the model and the record see it. A tool's exit isn't the program's.
     except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001
         let_cancellation_pass(error)
@@ -169,8 +167,10 @@ def in_doubt(call: Call) -> Observation:
 def _observed(call: Call, result: ToolResult) -> Observation:
     if not isinstance(result, ToolResult) or not isinstance(result.output, str):
         raise TypeError(f"Tool {call.name} returned {shown(result):.200}, not a ToolResult.")
+    if not result.is_error and not result.metadata:
+        return Observation(call.call_id, call.tool.name, result.output)
     outcome = Outcome.ERROR if result.is_error else Outcome.OK
-    metadata = freeze(result.metadata) if result.metadata else result.metadata
+    metadata = freeze(result.metadata)
     return Observation(call.call_id, call.name, result.output, outcome, None, metadata)
 
 

@@ -35,8 +35,9 @@ class FunctionTool(BaseTool):
         self.read_only = read_only
         self.idempotent = idempotent
         self.blocking = blocking
-        self._context_name, self._parameters = _parameters(handler, name)
-        self.input_model = _input_model(name, self._parameters)
+        self._context_name, parameters = _parameters(handler, name)
+        self._renamed = [p for p in parameters if p.field != p.name]
+        self.input_model = _input_model(name, parameters)
 
     def is_read_only(self, arguments: Any) -> bool:
         return self.read_only
@@ -46,7 +47,9 @@ class FunctionTool(BaseTool):
         return self.handler(*args, **kwargs)
 
     async def execute(self, arguments: BaseModel, context: ToolExecutionContext) -> ToolResult:
-        given = {p.name: getattr(arguments, p.field) for p in self._parameters}
+        given = dict(arguments.__dict__)
+        for parameter in self._renamed:
+            given[parameter.name] = given.pop(parameter.field)
         if self._context_name:
             given[self._context_name] = context
         if self.blocking:
