@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from mini_harness.events import Event as Event
     from mini_harness.events import EventType as EventType
     from mini_harness.events import Sink as Sink
-    from mini_harness.frozen import FrozenDict as FrozenDict
-    from mini_harness.frozen import FrozenList as FrozenList
     from mini_harness.frozen import NotJson as NotJson
+    from mini_harness.history import History as History
+    from mini_harness.history import HistoryError as HistoryError
     from mini_harness.layer import Failed as Failed
     from mini_harness.layer import Feedback as Feedback
     from mini_harness.layer import Interrupt as Interrupt
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from mini_harness.models.scripted import ScriptEnded as ScriptEnded
     from mini_harness.protocol import Decision as Decision
     from mini_harness.protocol import Final as Final
-    from mini_harness.protocol import History as History
     from mini_harness.protocol import Observation as Observation
     from mini_harness.protocol import Outcome as Outcome
     from mini_harness.protocol import ToolCall as ToolCall
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from mini_harness.protocol import Usage as Usage
     from mini_harness.record import Record as Record
     from mini_harness.run import Run as Run
+    from mini_harness.run import RunIsBusy as RunIsBusy
     from mini_harness.run import RunNotCompleted as RunNotCompleted
     from mini_harness.run import Status as Status
     from mini_harness.run import StopReason as StopReason

@@ -11,6 +11,9 @@ import secrets
 import time
 from typing import Protocol
 
+SETTLING = 16
+"""How many turns of the event loop the others get to act before virtual time goes on."""
+
 
 class Clock(Protocol):
     """Times are in seconds."""
@@ -40,10 +43,14 @@ class RealClock:
 
 
 class VirtualClock:
-    """Starts at zero, moves only when somebody sleeps, and counts its names."""
+    """Starts at zero, moves only when somebody sleeps, and counts its names.
+
+    Of several sleepers the one with the earliest end wakes first, and the clock moves to that.
+    """
 
     def __init__(self) -> None:
         self.now = 0.0
+        self._wakes: list[float] = []
         self._given = 0
 
     def monotonic(self) -> float:
@@ -54,8 +61,17 @@ class VirtualClock:
 
     async def sleep(self, seconds: float) -> None:
         wake = self.now + max(0.0, seconds)
-        await asyncio.sleep(0)
-        self.now = max(self.now, wake)
+        self._wakes.append(wake)
+        try:
+            quiet = 0
+            while quiet < SETTLING:
+                before = self.now, len(self._wakes)
+                await asyncio.sleep(0)
+                still = wake == min(self._wakes) and before == (self.now, len(self._wakes))
+                quiet = quiet + 1 if still else 0
+            self.now = max(self.now, wake)
+        finally:
+            self._wakes.remove(wake)
 
     def fresh(self) -> str:
         self._given += 1

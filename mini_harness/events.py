@@ -7,10 +7,10 @@ to the caller as it is (rule 4 of the design): it is never mistaken for a failed
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
-from mini_harness.frozen import FrozenDict, canonical
+from mini_harness.frozen import FrozenDict, canonical, freeze, parse_object
 
 WIDTH = 56
 """How many characters of an event's data are shown to people."""
@@ -41,8 +41,7 @@ class EventType(StrEnum):
     HOOK = "hook"
 
 
-@dataclass(slots=True, eq=False)
-class Event:
+class Event(NamedTuple):
     """One thing that happened in one run. ``data`` is frozen JSON.
 
     ``sequence`` counts from 1 without gaps; ``step`` is the number of model turns so far;
@@ -71,6 +70,15 @@ class Event:
         fields = {"run_id": self.run_id, "sequence": self.sequence, "step": self.step}
         when = {"type": self.type, "offset": self.offset, "time": self.time}
         return canonical({"event_id": self.event_id, **fields, **when, "data": self.data})
+
+    @classmethod
+    def from_json(cls, line: str) -> Event:
+        """The event that ``to_json`` wrote. Raises NotJson, KeyError or ValueError if it isn't."""
+        found = parse_object(line)
+        # What was recorded of a call lies deeper in its event than it lay in the call.
+        data = freeze(found["data"], depth=-8)
+        where = found["run_id"], found["sequence"], found["step"], EventType(found["type"])
+        return cls(*where, found["offset"], found["time"], data)
 
 
 Sink = Callable[[Event], None]

@@ -11,12 +11,10 @@ the next one in:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from mini_harness.frozen import shown
-from mini_harness.protocol import Final, Message, Observation, Turn, UnknownDecision
+from mini_harness.protocol import Final, Message, Observation, Turn, UnknownDecision, usage_of
 from mini_harness.run import Run, StopReason
 from mini_harness.tools.base import ToolSchema
 from mini_harness.tools.call import Call
@@ -64,20 +62,27 @@ class Interrupt(Exception):
 
 
 class Stop(Interrupt):
-    """End the run. Calls that haven't run are observed as "not run"."""
+    """End the run. Calls that haven't run are observed as "not run".
 
-    def __init__(self, reason: StopReason, **numbers: Any) -> None:
+    ``unwrap()`` raises ``error`` if there is one.
+    """
+
+    def __init__(
+        self, reason: StopReason, error: BaseException | None = None, **numbers: Any
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.error = error
         self.numbers = numbers
 
 
 class Failed(Stop):
-    """End the run because of an error; ``unwrap()`` will raise it."""
+    """End the run because of an error. What the failed turn cost all the same is counted."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(StopReason.ERROR, error=shown(error))
-        self.error = error
+        usage = usage_of(error)
+        spent = {} if usage is None else {"usage": asdict(usage)}
+        super().__init__(StopReason.ERROR, error, **spent)
 
 
 class Pause(Interrupt):
@@ -92,10 +97,20 @@ _Inner = TypeVar("_Inner", bound=Callable[..., Any])
 
 
 def chain(layers: Sequence[Layer], seam: str, innermost: _Inner) -> _Inner:
-    """Wrap one seam in all layers that override it. The first layer becomes the outermost."""
+    """Wrap one seam in all layers that override it. The first layer becomes the outermost.
+
+    Raises TypeError for what isn't a layer: a guard that isn't there must be noticed.
+    """
     wrapped: Any = innermost
     for layer in reversed(layers):
-        if getattr(type(layer), seam) is not getattr(Layer, seam):
-            wrapped = partial(getattr(layer, seam), next=wrapped)
+        if not isinstance(layer, Layer):
+            raise TypeError(f"{layer!r} isn't a layer: give an instance of a subclass of Layer.")
+        method = getattr(layer, seam)
+        if getattr(method, "__func__", method) is not getattr(Layer, seam):
+            wrapped = _around(method, wrapped)
     result: _Inner = wrapped
     return result
+
+
+def _around(method: Callable[..., Any], inner: Any) -> Callable[..., Any]:
+    return lambda run, subject: method(run, subject, inner)

@@ -45,7 +45,7 @@ class Harness:
         self.model = model
         self.tools = tools if isinstance(tools, ToolRegistry) else ToolRegistry(tools)
         self.layers = tuple(layers)
-        self.clock = clock or RealClock()
+        self.clock = RealClock() if clock is None else clock
         self.cwd = Path(cwd).resolve()
         self.record = Record(tuple(sinks), self.clock)
         self._decide = chain(self.layers, "decide", self._ask)
@@ -64,6 +64,11 @@ class Harness:
 
     async def resume(self, run: Run) -> Run:
         """Go on with a run: new, paused, stopped, or read back from its events."""
+        with run.driven_by(self):
+            await self._drive(run)
+        return run
+
+    async def _drive(self, run: Run) -> None:
         self.record.resume(run)
         try:
             while run.status is RUNNING:
@@ -80,7 +85,6 @@ class Harness:
         except asyncio.CancelledError:
             self.record.interrupt(run, Stop(StopReason.CANCELLED))
             raise
-        return run
 
     async def _ask(self, run: Run, view: View) -> Proposal:
         try:
@@ -99,19 +103,16 @@ class Harness:
             self.record.observation(run, call, seen)
 
     async def _execute(self, run: Run, call: Call) -> Observation:
-        if call.call_id in run.in_doubt and not call.repeatable:
+        if run.doubts(call):
             return in_doubt(call)
         self.record.start(run, call)
-        key, attempt = f"{run.id}:{call.call_id}", run.attempts[call.call_id]
-        folder, tools, clock = self.cwd, {"tool_registry": self.tools}, self.clock
-        context = ToolExecutionContext(folder, tools, clock, call.call_id, key, attempt, run, self)
-        seen = await execute(call, context)
-        self.record.end(run, seen)
+        seen = await execute(call, ToolExecutionContext.of(self, run, call))
+        self.record.end(run, call, seen)
         return seen
 
     async def _conclude(self, run: Run, final: Final) -> None:
         answer = await self._finish(run, final)
-        if isinstance(answer, Feedback) and run.rejections == MAX_REJECTIONS:
+        if isinstance(answer, Feedback) and run.rejections >= MAX_REJECTIONS:
             raise Stop(StopReason.REJECTED, limit=MAX_REJECTIONS, because=answer.reason)
         self.record.answer(run, answer)
 

@@ -7,14 +7,14 @@ A model turn is a Decision: a tool call or a final answer, on the wire exactly
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, Literal, NamedTuple, overload
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from mini_harness.frozen import FrozenDict, NotJson, canonical, freeze, shown
+from mini_harness.frozen import FrozenDict, NotJson, freeze, shown
 
 Message = Mapping[str, Any]
 """One entry of the history: a frozen mapping with a ``role`` of user, assistant or tool."""
@@ -107,11 +107,25 @@ _DECISIONS: TypeAdapter[list[ToolCall | Final]] = TypeAdapter(list[Decision])
 _TURN: TypeAdapter[Turn] = TypeAdapter(Turn)
 
 
+_USAGE: TypeAdapter[Usage] = TypeAdapter(Usage)
+
+
+def usage_of(source: object) -> Usage | None:
+    """What a turn or an error says it cost, if it says so in a form that can be counted."""
+    if not isinstance(source, (Turn, Final, ToolCall, BaseException)):
+        return None
+    try:
+        return _USAGE.validate_python(getattr(source, "usage", None), strict=True)
+    except ValidationError:
+        return None
+
+
 class UnknownDecision(ValueError):
     """The model said something that is neither a tool call nor a final answer (SEEDS A14)."""
 
     def __init__(self, said: object, reason: str) -> None:
         super().__init__("Unknown decision type")
+        self.usage = usage_of(said)
         self.said = shown(said)[:500]
         self.reason = reason
 
@@ -158,17 +172,18 @@ def _listed(decisions: Sequence[ToolCall | Final]) -> Turn:
     calls = [decision for decision in decisions if isinstance(decision, ToolCall)]
     if len(calls) < len(decisions):
         raise NotJson("A final answer can't stand beside other decisions.")
-    thoughts = "\n".join(call.thought for call in calls if call.thought)
-    spent = [call.usage for call in calls if call.usage]
-    usage = sum(spent, Usage()) if spent else None
-    return _turn(calls, Turn((), thoughts or None, usage))
+    return _turn(calls, Turn(()))
 
 
 def _turn(calls: Sequence[ToolCall], beside: Turn) -> Turn:
     if not calls:
         raise NotJson("A turn without a call says nothing.")
-    copies = [call.frozen() for call in calls]
-    return Turn(tuple(copies), beside.thought, beside.usage, freeze(beside.raw))
+    copies = tuple([call.frozen() for call in calls])
+    parts: list[Turn | ToolCall] = [beside, *calls]
+    thoughts = "\n".join(part.thought for part in parts if part.thought)
+    spent = [part.usage for part in parts if part.usage is not None]
+    usage = sum(spent, Usage()) if spent else None
+    return Turn(copies, thoughts or None, usage, freeze(beside.raw))
 
 
 class Outcome(StrEnum):
@@ -189,7 +204,7 @@ class Observation(NamedTuple):
     """What the model is told about one call. Every ``call_id`` gets exactly one.
 
     It is recorded the moment it exists. A layer that wants another text returns another
-    observation, for instance by ``seen._replace(output=...)``.
+    observation, for instance ``seen.replaced(output=...)``.
     """
 
     call_id: str
@@ -199,126 +214,10 @@ class Observation(NamedTuple):
     error: BaseException | None = None
     metadata: Mapping[str, Any] = FrozenDict()
 
+    def replaced(self, **changes: Any) -> Observation:
+        """The same observation with some of its fields changed."""
+        return self._replace(**changes)
+
     @property
     def is_error(self) -> bool:
         return self.outcome is not Outcome.OK
-
-
-class HistoryError(RuntimeError):
-    """A writer tried to break the pairing of calls and observations."""
-
-
-class Messages(Sequence[Message]):
-    """A read-only window on the messages of a history. It costs nothing to hand out."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self, items: list[Message]) -> None:
-        self._items = items
-
-    @overload
-    def __getitem__(self, index: int) -> Message: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Message]: ...
-    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
-        return self._items[index]
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[Message]:
-        return iter(self._items)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(self._items)
-
-
-def _mark_twins(calls: Sequence[ToolCall], given: Sequence[str]) -> None:
-    seen: dict[tuple[str, str, str], str] = {}
-    for call, call_id in zip(calls, given, strict=True):
-        # As text: in JSON, unlike in Python, 1 isn't true.
-        key = (call_id, call.name, canonical(call.arguments))
-        if call_id.strip() and key in seen:
-            call.defect = f"It is the same call as {seen[key]}, sent twice."
-        seen.setdefault(key, call.call_id)
-
-
-class History:
-    """The conversation: append-only, and every call has exactly one observation (SEEDS A17)."""
-
-    def __init__(self) -> None:
-        self._items: list[Message] = []
-        self._used: set[str] = set()
-        self._answers: dict[str, int] = {}
-        self.open: dict[str, ToolCall] = {}
-        """The calls of this turn that wait for their observation, in call order, by id."""
-        self.messages = Messages(self._items)
-
-    def used(self, call_id: str) -> bool:
-        return call_id in self._used
-
-    def admit(self, calls: Sequence[ToolCall], new_id: Callable[[str], str]) -> None:
-        """Give every call of a turn an id that this history never saw, the same way each time.
-
-        A missing or blank id is made by ``new_id(tool_name)``; a used one gets a suffix. The
-        exact twin of a call in the same turn is one proposal sent twice: it is marked, so that it
-        doesn't run.
-        """
-        given = [call.call_id for call in calls] if len(calls) > 1 else []
-        taken: set[str] = set()
-        for call in calls:
-            call_id = call.call_id if call.call_id.strip() else new_id(call.name)
-            if call_id in self._used or call_id in taken:
-                call_id = self._unused(call_id, taken)
-            call.call_id = call_id
-            taken.add(call_id)
-        if given:
-            _mark_twins(calls, given)
-
-    def _unused(self, call_id: str, taken: Collection[str]) -> str:
-        candidate, number = call_id, 1
-        while candidate in self._used or candidate in taken:
-            number += 1
-            candidate = f"{call_id}-{number}"
-        return candidate
-
-    def add_user(self, message: Message) -> None:
-        self._end_turn()
-        self._items.append(message)
-
-    def add_final(self, message: Message) -> None:
-        """The model's answer, whether it is accepted or sent back."""
-        self._end_turn()
-        self._items.append(message)
-
-    def add_calls(self, calls: Sequence[ToolCall], message: Message) -> None:
-        """A turn that calls tools: its message, and the calls that now wait."""
-        self._end_turn()
-        for call in calls:
-            if not call.call_id or call.call_id in self._used:
-                raise HistoryError(f"Call id {call.call_id!r} is empty or was used before.")
-            self._used.add(call.call_id)
-            self.open[call.call_id] = call
-        self._items.append(message)
-
-    def add_observation(self, message: Message) -> None:
-        """Answer a call of this turn. A second answer in the turn takes the first one's place."""
-        call_id = message["call_id"]
-        if self.open.pop(call_id, None) is not None:
-            self._answers[call_id] = len(self._items)
-            self._items.append(message)
-        elif call_id in self._answers:
-            self._items[self._answers[call_id]] = message
-        else:
-            raise HistoryError(f"No call {call_id!r} waits for an observation.")
-
-    def _end_turn(self) -> None:
-        if self.open:
-            raise HistoryError(f"Calls without an observation: {', '.join(self.open)}.")
-        if self._answers:
-            self._answers = {}

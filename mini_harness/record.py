@@ -7,6 +7,7 @@ record first. What a sink raises goes up to the caller untouched.
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import asdict
 from functools import lru_cache
@@ -16,7 +17,7 @@ from typing import Any
 from mini_harness.clock import Clock
 from mini_harness.events import Event, EventType, Sink
 from mini_harness.frozen import FrozenDict, FrozenList, freeze, shown
-from mini_harness.layer import Failed, Feedback, Interrupt, Pause, Proposal, Stop
+from mini_harness.layer import Feedback, Interrupt, Pause, Proposal, Stop
 from mini_harness.protocol import Final, Observation, Outcome, ToolCall, Turn, UnknownDecision
 from mini_harness.run import Run, Status
 from mini_harness.tools.base import TransientError
@@ -32,6 +33,8 @@ class Record:
     """Writes what happens to the sinks, and lets it happen to the run."""
 
     def __init__(self, sinks: tuple[Sink, ...], clock: Clock) -> None:
+        if wrong := [sink for sink in sinks if inspect.iscoroutinefunction(sink)]:
+            raise TypeError(f"{wrong[0]!r} is async, and nobody would wait for it.")
         self.sinks = sinks
         self._keeper, self._others = sinks[:1], sinks[1:]
         self.clock = clock
@@ -43,9 +46,8 @@ class Record:
         self._write(run, type, freeze(data), run.step)
 
     def message(self, run: Run, content: str) -> None:
-        """The user speaks: the goal, or the reason why an answer is sent back."""
-        if run.sequence == 0:
-            run.origin = self.clock.monotonic()
+        """The user speaks. Calls that still wait are not run any more."""
+        self._close(run)
         self._write(run, EventType.MESSAGE, FrozenDict(role="user", content=str(content)), run.step)
 
     def resume(self, run: Run) -> None:
@@ -56,23 +58,21 @@ class Record:
 
     def decision(self, run: Run, turn: Proposal) -> None:
         """The model's turn, as the harness takes it: with an id for every call."""
-        if isinstance(turn, Turn):
+        if isinstance(turn, Turn) and turn.calls:
             run.history.admit(turn.calls, self._call_id)
             calls = FrozenList([call.to_wire() for call in turn.calls])
             data = FrozenDict(role="assistant", content=turn.thought, calls=calls)
         elif isinstance(turn, Final):
             data = FrozenDict(role="assistant", content=freeze(turn.output), final=True)
-        elif not isinstance(turn, UnknownDecision):
-            raise TypeError(f"For a decision, a layer returned {shown(turn):.200}.")
-        else:
+        elif isinstance(turn, UnknownDecision):
             data = FrozenDict(decision=turn.said, unknown=turn.reason)
-            self._write(run, _MODEL_DECISION, data, run.step + 1)
-            return self.message(run, _explain(turn))
-        if turn.usage is not None or turn.raw is not None:
-            data = FrozenDict(data, **_beside(turn))
-        if isinstance(turn, Final) and (turn.note or turn.thought):
-            data = FrozenDict(data, note=turn.note, thought=turn.thought)
+        else:
+            raise TypeError(f"For a decision, a layer returned {shown(turn):.200}.")
+        if beside := _beside(turn):
+            data = FrozenDict(data, **beside)
         self._write(run, _MODEL_DECISION, data, run.step + 1)
+        if isinstance(turn, UnknownDecision):
+            self._answer_for_user(run, _explain(turn), "unknown_decision")
 
     def start(self, run: Run, call: Call) -> None:
         """A tool is about to run."""
@@ -84,56 +84,62 @@ class Record:
         )
         self._write(run, _TOOL_START, data, run.step)
 
-    def end(self, run: Run, observation: Observation) -> None:
-        """An attempt ended. A transient failure leaves the call open."""
-        self._observe(run, observation, isinstance(observation.error, TransientError))
+    def end(self, run: Run, call: Call, seen: Observation) -> None:
+        """An attempt ended.
 
-    def observation(self, run: Run, call: ToolCall, observation: Observation) -> None:
+        A transient failure leaves the call open, if it may be repeated. An end that comes when
+        the call has its observation already is only noted.
+        """
+        if call.call_id not in run.history.open:
+            return self._write(run, EventType.LATE_RESULT, _message(seen), run.step)
+        open_still = isinstance(seen.error, TransientError) and call.repeatable
+        self._observe(run, seen, "transient" if open_still else "")
+        return None
+
+    def observation(self, run: Run, call: ToolCall, seen: Observation) -> None:
         """What the model is told about a call. Written only if its end doesn't say it already."""
-        if observation is not None and run.observed.get(call.call_id) is observation:
+        if seen is not None and run.observed.get(call.call_id) is seen:
             return
-        fits = isinstance(observation, Observation) and isinstance(observation.output, str)
-        if not fits or observation.call_id != call.call_id:
-            raise TypeError(f"For call {call.call_id}, a layer returned {shown(observation):.200}.")
-        self._observe(run, observation)
+        fits = isinstance(seen, Observation) and isinstance(seen.output, str)
+        if not fits or seen.call_id != call.call_id:
+            raise TypeError(f"For call {call.call_id}, a layer returned {shown(seen):.200}.")
+        self._observe(run, seen, "" if call.call_id in run.history.open else "replaces")
 
     def answer(self, run: Run, answer: Any) -> None:
         """The final answer was accepted, or goes back with a reason."""
         if isinstance(answer, Feedback):
-            return self.message(run, answer.reason)
-        self._write(run, EventType.FINAL, FrozenDict(output=freeze(answer)), run.step)
+            self._answer_for_user(run, answer.reason, "rejected")
+        else:
+            self._write(run, EventType.FINAL, FrozenDict(output=freeze(answer)), run.step)
 
     def interrupt(self, run: Run, interrupt: Interrupt) -> None:
         """Obey: pause, or close what is open and stop."""
-        match interrupt:
-            case Pause():
-                return self._write(run, EventType.PAUSE, freeze(interrupt.details), run.step)
-            case Stop():
-                pass
-            case _:
-                raise interrupt
+        if isinstance(interrupt, Pause):
+            return self._write(run, EventType.PAUSE, freeze(interrupt.details), run.step)
+        if not isinstance(interrupt, Stop):
+            raise interrupt
+        self._close(run)
+        error = {} if interrupt.error is None else {"error": shown(interrupt.error)}
+        why = freeze({"reason": interrupt.reason, **error, **interrupt.numbers})
+        self._write(run, EventType.STOP, why, run.step)
+        run.error = interrupt.error
+        return None
+
+    def _close(self, run: Run) -> None:
+        """Give every call that still waits its observation."""
         for call in tuple(run.history.open.values()):
             self._observe(run, _left_over(run, call))
-        why = freeze({"reason": interrupt.reason, **interrupt.numbers})
-        self._write(run, EventType.STOP, why, run.step)
-        run.error = interrupt.error if isinstance(interrupt, Failed) else None
 
-    def _observe(self, run: Run, seen: Observation, transient: bool = False) -> None:
-        """Write an end. Its data is the very message that the model gets to see."""
-        is_error = seen.outcome is not _OK
-        data = FrozenDict(
-            role="tool",
-            tool=seen.tool,
-            tool_result=seen.output,
-            call_id=seen.call_id,
-            is_error=is_error,
-        )
-        if is_error or seen.metadata:
-            data = FrozenDict(data, **_details(seen))
-        if transient:
-            data = FrozenDict(data, transient=True)
-        self._write(run, _TOOL_ERROR if is_error else _TOOL_RESULT, data, run.step)
-        if not transient:
+    def _answer_for_user(self, run: Run, content: str, because: str) -> None:
+        data = FrozenDict(role="user", content=str(content), because=because)
+        self._write(run, EventType.MESSAGE, data, run.step)
+
+    def _observe(self, run: Run, seen: Observation, mark: str = "") -> None:
+        data = _message(seen)
+        if mark:
+            data = FrozenDict(data, **{mark: True})
+        self._write(run, _TOOL_ERROR if data["is_error"] else _TOOL_RESULT, data, run.step)
+        if mark != "transient":
             run.observed[seen.call_id] = seen
 
     def _call_id(self, tool: str) -> str:
@@ -141,6 +147,8 @@ class Record:
         return f"call_{_safe(tool)}_{self._born}_{next(self._counter)}"
 
     def _write(self, run: Run, type: EventType, data: FrozenDict, step: int) -> None:
+        if run.origin is None:
+            run.origin = self.clock.monotonic() - run.offset
         offset = self.clock.monotonic() - run.origin
         event = Event(run.id, run.sequence + 1, step, type, offset, self.clock.time(), data)
         for sink in self._keeper:
@@ -155,6 +163,18 @@ def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", name[:24])
 
 
+def _message(seen: Observation) -> FrozenDict:
+    """The data of an end: the very message that the model gets to see."""
+    data = FrozenDict(
+        role="tool",
+        tool=seen.tool,
+        tool_result=seen.output,
+        call_id=seen.call_id,
+        is_error=seen.outcome is not _OK,
+    )
+    return FrozenDict(data, **_details(seen)) if data["is_error"] or seen.metadata else data
+
+
 def _details(seen: Observation) -> dict[str, Any]:
     details: dict[str, Any] = {}
     if seen.metadata:
@@ -166,12 +186,17 @@ def _details(seen: Observation) -> dict[str, Any]:
     return details
 
 
-def _beside(turn: Turn | Final) -> dict[str, Any]:
+def _beside(turn: Proposal) -> dict[str, Any]:
+    """What came with a turn, as far as there is any."""
     beside: dict[str, Any] = {}
     if turn.usage is not None:
         beside["usage"] = FrozenDict(asdict(turn.usage))
+    if isinstance(turn, UnknownDecision):
+        return beside
     if turn.raw is not None:
         beside["raw"] = freeze(turn.raw)
+    if isinstance(turn, Final):
+        beside |= {k: v for k, v in (("note", turn.note), ("thought", turn.thought)) if v}
     return beside
 
 

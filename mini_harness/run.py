@@ -1,18 +1,26 @@
 """A run is what its events say. Apply them one by one and you have it; so a run can be resumed.
 
-The loop changes a run in one way only: it records an event, and ``Run.apply`` is what that event
-means. A run that was read back from its record is therefore the same as the one that wrote it.
+What a run is changes in one way only: an event is recorded, and ``Run.apply`` is what it means. A
+run that was read back from its record is therefore the same as the one that wrote it. The few
+attributes that belong to this process and not to the record say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mini_harness.events import Event, EventType
 from mini_harness.frozen import FrozenDict
-from mini_harness.protocol import Final, History, Observation, ToolCall, Usage
+from mini_harness.history import History
+from mini_harness.protocol import Final, Observation, ToolCall, Usage
+
+if TYPE_CHECKING:
+    from mini_harness.loop import Harness
+    from mini_harness.tools.call import Call
 
 
 class Status(StrEnum):
@@ -42,9 +50,14 @@ class RunNotCompleted(RuntimeError):
     """``unwrap()`` was called on a run without an accepted answer. ``run`` is the evidence."""
 
     def __init__(self, run: Run) -> None:
-        why = f"{run.stop['reason']}, {dict(run.stop)}" if run.stop else run.status.value
-        super().__init__(f"Run {run.id} has no answer: {why}.")
+        numbers = ", ".join(f"{k} {v}" for k, v in (run.stop or {}).items() if k != "reason")
+        why = f"{run.status}: {run.stop['reason']}" if run.stop else f"it is {run.status}"
+        super().__init__(f"{run.id} has no answer, {why}" + (f" ({numbers})." if numbers else "."))
         self.run = run
+
+
+class RunIsBusy(RuntimeError):
+    """A run was to be resumed while a harness is still driving it."""
 
 
 class Run:
@@ -59,22 +72,32 @@ class Run:
         self.status = Status.RUNNING
         self.stop: FrozenDict | None = None
         """Why it stopped: a ``reason`` out of StopReason, and its numbers."""
+        self.pause: FrozenDict | None = None
+        """What a paused run waits for: the details of the Pause."""
+        self.notes: dict[EventType, list[FrozenDict]] = defaultdict(list)
+        """What layers recorded of their own, by type, so that they find it again on resume."""
         self.output: Any = None
         self.error: BaseException | None = None
-        """The error itself, where the run failed in this process."""
+        """The error itself, if the run was stopped by one in this process."""
         self.usage = Usage()
         self.step = 0
         self.sequence = 0
         self.offset = 0.0
-        self.origin = 0.0
-        """When it began, on the clock of this process, in seconds."""
         self.rejections = 0
+        """How often the answer to the present question was sent back."""
         self.attempts: dict[str, int] = {}
-        """How often each pending call was started."""
-        self.in_doubt: set[str] = set()
-        """Calls that were started and whose end nobody recorded."""
+        """How often each call of this turn was started."""
+        self.in_doubt: dict[str, FrozenDict] = {}
+        """Calls that were started and whose end nobody recorded, with their arguments then."""
+        self.harness: Harness | None = None
+        """Who drives the run at this moment, in this process. Layers reach the record by it."""
+        self.origin: float | None = None
+        """When it began, on the clock of this process, in seconds."""
         self.observed: dict[str, Observation] = {}
-        """What was recorded for the calls of this turn, in this process."""
+        """What this process recorded for the calls of this turn."""
+
+    def __repr__(self) -> str:
+        return f"<{self.id}: {self.status} after {self.step} steps>"
 
     @classmethod
     def fold(cls, events: Iterable[Event]) -> Run:
@@ -93,13 +116,35 @@ class Run:
         """The output, or the error that says why there is none."""
         if self.status is Status.COMPLETED:
             return self.output
-        raise self.error or RunNotCompleted(self)
+        raise RunNotCompleted(self) if self.error is None else self.error
+
+    @contextmanager
+    def driven_by(self, harness: Harness) -> Iterator[None]:
+        """One driver at a time. Raises RunIsBusy: two would write one record across each other."""
+        if self.harness is not None:
+            raise RunIsBusy(f"{self.id} is being driven already. Wait until that is over.")
+        self.harness = harness
+        try:
+            yield
+        finally:
+            self.harness = None
+
+    def doubts(self, call: Call) -> bool:
+        """Whether running this call might repeat an effect that it had before."""
+        if call.call_id not in self.in_doubt:
+            return False
+        same = call.arguments == self.in_doubt[call.call_id]
+        return not (same and call.repeatable)
 
     def apply(self, event: Event) -> None:
         """Let one event happen to this run."""
         self.sequence, self.step, self.offset = event.sequence, event.step, event.offset
+        if "usage" in event.data:
+            self.usage += Usage(**event.data["usage"])
         meaning = _MEANINGS.get(event.type)
-        if meaning is not None:
+        if meaning is None:
+            self.notes[event.type].append(event.data)
+        else:
             meaning(self, event.data)
 
     def _stopped(self, data: FrozenDict) -> None:
@@ -107,27 +152,30 @@ class Run:
         self.stop, self.status = data, Status.FAILED if failed else Status.STOPPED
 
     def _paused(self, data: FrozenDict) -> None:
-        self.status = Status.PAUSED
+        self.status, self.pause = Status.PAUSED, data
 
     def _resumed(self, data: FrozenDict) -> None:
-        self.status, self.stop, self.error = Status.RUNNING, None, None
+        self.status, self.stop, self.pause, self.error = Status.RUNNING, None, None, None
+        self.observed.clear()
 
     def _told(self, data: FrozenDict) -> None:
         """The user, or the harness in the user's place, said something."""
-        if isinstance(self.pending, Final):
-            self.rejections += 1
+        match data.get("because"):
+            case None:
+                self.rejections = 0
+            case "rejected":
+                self.rejections += 1
         if self.sequence == 1:
             self.goal = data["content"]
         self.history.add_user(data)
         self.pending, self.status = None, Status.RUNNING
 
     def _proposed(self, data: FrozenDict) -> None:
-        if "usage" in data:
-            self.usage += Usage(**data["usage"])
+        self.observed.clear()
+        self.attempts.clear()
         if "calls" in data:
             self.pending = tuple([ToolCall.from_wire(wire) for wire in data["calls"]])
             self.history.add_calls(self.pending, data)
-            self.observed.clear()
         elif "final" in data:
             thought, note, raw = (data.get(name) for name in ("thought", "note", "raw"))
             self.pending = Final(data["content"], thought, note=note, raw=raw)
@@ -139,17 +187,24 @@ class Run:
     def _started(self, data: FrozenDict) -> None:
         call_id = data["call_id"]
         self.attempts[call_id] = self.attempts.get(call_id, 0) + 1
-        self.in_doubt.add(call_id)
+        self.in_doubt[call_id] = data["arguments"]
+        if call_id not in self.history.open:
+            self.history.reopen(call_id)
+            self.pending = tuple(self.history.open.values())
 
     def _ended(self, data: FrozenDict) -> None:
         """An attempt ended. If the failure was transient, that isn't the call's last word."""
         call_id = data["call_id"]
-        self.in_doubt.discard(call_id)
+        self.in_doubt.pop(call_id, None)
         if "transient" in data:
             return
         self.history.add_observation(data)
         self.pending = tuple(self.history.open.values()) or None
-        self.attempts.pop(call_id, None)
+
+    def _retried(self, data: FrozenDict) -> None:
+        """Somebody decided to run a call again, whatever it did before."""
+        self.in_doubt.pop(data["call_id"], None)
+        self.notes[EventType.RETRY].append(data)
 
 
 _MEANINGS: dict[EventType, Callable[[Run, FrozenDict], None]] = {
@@ -162,5 +217,6 @@ _MEANINGS: dict[EventType, Callable[[Run, FrozenDict], None]] = {
     EventType.STOP: Run._stopped,
     EventType.PAUSE: Run._paused,
     EventType.RESUME: Run._resumed,
+    EventType.RETRY: Run._retried,
 }
-"""What an event does to a run. Those that aren't listed only tell what happened."""
+"""What an event does to a run. The others are kept in its notes."""

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 _V0: dict[str, tuple[str, ...]] = {
-    "mini_harness.frozen": ("FrozenDict", "FrozenList", "NotJson"),
+    "mini_harness.frozen": ("NotJson",),
     "mini_harness.protocol": (
         "Decision",
         "Final",
-        "History",
         "Observation",
         "Outcome",
         "ToolCall",
@@ -20,6 +19,7 @@ _V0: dict[str, tuple[str, ...]] = {
         "UnknownTool",
         "Usage",
     ),
+    "mini_harness.history": ("History", "HistoryError"),
     "mini_harness.events": ("Event", "EventType", "Sink"),
     "mini_harness.clock": ("Clock", "RealClock", "VirtualClock"),
     "mini_harness.tools.base": (
@@ -32,7 +32,7 @@ _V0: dict[str, tuple[str, ...]] = {
     "mini_harness.tools.function": ("FunctionTool", "tool"),
     "mini_harness.tools.registry": ("ToolRegistry",),
     "mini_harness.tools.call": ("Call", "InvalidArguments"),
-    "mini_harness.run": ("Run", "RunNotCompleted", "Status", "StopReason"),
+    "mini_harness.run": ("Run", "RunIsBusy", "RunNotCompleted", "Status", "StopReason"),
     "mini_harness.layer": ("Failed", "Feedback", "Interrupt", "Layer", "Pause", "Stop", "View"),
     "mini_harness.record": ("Record",),
     "mini_harness.models.base": ("Model", "ModelError"),
@@ -46,8 +46,7 @@ _V0: dict[str, tuple[str, ...]] = {
 class Step:
     """One step: its modules with the public names each of them adds.
 
-    ``layers`` and ``sinks`` name what a harness of this step has around the loop unless told
-    otherwise, outermost first.
+    ``layers`` and ``sinks`` name what the step's lesson puts around the loop, outermost first.
     """
 
     name: str

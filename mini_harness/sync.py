@@ -1,11 +1,12 @@
-"""Run a coroutine to its end from code that can't await."""
+"""Between code that awaits and code that can't: each called from the other."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -66,3 +67,29 @@ def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     if errors:
         raise errors[0]
     return result[0]
+
+
+async def in_own_thread(function: Callable[..., T], **arguments: Any) -> T:
+    """Call a function that waits, in a thread of its own, and return what it gives.
+
+    A thread can't be killed: if nobody awaits it any more, the function goes on, and what it gives
+    is dropped. It keeps no other function waiting, and the program's end doesn't wait for it.
+    """
+    result: Future[T] = Future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            value = context.run(function, **arguments)
+        except StopIteration as error:
+            # No future takes this one: it would end whoever awaits as if it had returned.
+            result.set_exception(RuntimeError(f"{function!r} raised {error!r}"))
+        except BaseException as error:  # noqa: BLE001 - whoever awaits the result raises it
+            result.set_exception(error)
+        else:
+            result.set_result(value)
+
+    # Running, it can't be cancelled from the waiting side: its thread may always deliver.
+    result.set_running_or_notify_cancel()
+    threading.Thread(target=work, daemon=True).start()
+    return await asyncio.wrap_future(result)

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from mini_harness.frozen import FrozenDict, freeze
+from mini_harness.history import History, HistoryError
 from mini_harness.protocol import (
     Final,
-    History,
-    HistoryError,
     Observation,
     Outcome,
     ToolCall,
@@ -286,7 +285,7 @@ def test_an_observation_needs_a_call() -> None:
     history = answered(call("add", "a"))
     history.add_user(FrozenDict(role="user"))
     for call_id in ("a", "nobody"):
-        with pytest.raises(HistoryError, match="No call"):
+        with pytest.raises(HistoryError, match="of this turn"):
             history.add_observation(FrozenDict(role="tool", call_id=call_id))
 
 

@@ -20,6 +20,7 @@ from mini_harness.clock import Clock, RealClock
 if TYPE_CHECKING:
     from mini_harness.loop import Harness
     from mini_harness.run import Run
+    from mini_harness.tools.call import Call
 
 
 class TransientError(Exception):
@@ -61,6 +62,13 @@ class ToolExecutionContext:
     run: Run | None = None
     harness: Harness | None = None
 
+    @classmethod
+    def of(cls, harness: Harness, run: Run, call: Call) -> ToolExecutionContext:
+        """The context of one call in a run."""
+        metadata = {"tool_registry": harness.tools}
+        key, attempt = f"{run.id}:{call.call_id}", run.attempts[call.call_id]
+        return cls(harness.cwd, metadata, harness.clock, call.call_id, key, attempt, run, harness)
+
 
 class BaseTool(ABC):
     """A tool (SEEDS B01). Subclasses set the class variables and write ``execute``.
@@ -78,6 +86,9 @@ class BaseTool(ABC):
     @abstractmethod
     async def execute(self, arguments: Any, context: ToolExecutionContext) -> ToolResult:
         """Carry out one call. ``arguments`` is a fresh instance of ``input_model``."""
+
+    def __repr__(self) -> str:
+        return f"<tool {self.name}>"
 
     def is_read_only(self, arguments: Any) -> bool:
         """Whether this very call changes nothing (SEEDS B04). A hint for the policy."""

@@ -78,7 +78,11 @@ class Call:
 
     @property
     def read_only(self) -> bool:
-        return self.tool.is_read_only(self.parsed)
+        """Whether the tool says so. A tool that can't tell hasn't said yes."""
+        try:
+            return self.tool.is_read_only(self.parsed) is True
+        except Exception:  # noqa: BLE001 - could not judge is never yes
+            return False
 
     @property
     def repeatable(self) -> bool:
@@ -124,9 +128,10 @@ def prepare(
     try:
         if tool is None:
             raise UnknownTool(call.name)
-        if call.defect:
-            raise InvalidArguments(f"This call was not run. {call.defect}")
-        return Call(tool, call.call_id, call.arguments)
+        if not call.defect:
+            return Call(tool, call.call_id, call.arguments)
+        text = f"This call was not run. {call.defect}"
+        seen = Observation(call.call_id, call.name, text, Outcome.NOT_RUN)
     except InvalidArguments as error:
         seen = Observation(call.call_id, call.name, str(error), Outcome.INVALID_ARGUMENTS, error)
     except UnknownTool as error:
@@ -135,7 +140,7 @@ def prepare(
     if call.call_id not in in_doubt:
         return seen
     text = f"It was started before; whether it took effect is unknown. Now: {seen.output}"
-    return seen._replace(output=text, outcome=Outcome.UNKNOWN)
+    return seen.replaced(output=text, outcome=Outcome.UNKNOWN)
 
 
 async def execute(call: Call, context: ToolExecutionContext) -> Observation:

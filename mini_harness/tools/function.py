@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Collection
 from typing import Annotated, Any, NamedTuple, get_type_hints, overload
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_json
 
+from mini_harness.sync import in_own_thread
 from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -53,7 +53,7 @@ class FunctionTool(BaseTool):
         if self._context_name:
             given[self._context_name] = context
         if self.blocking:
-            value = await asyncio.to_thread(self.handler, **given)
+            value = await in_own_thread(self.handler, **given)
         else:
             value = self.handler(**given)
         if type(value) is str:

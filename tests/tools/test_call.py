@@ -222,7 +222,7 @@ def test_a_call_with_a_defect_never_runs_and_the_model_is_told() -> None:
     """report T10: what an adapter knows to be cut off"""
     cut = ToolCall("add", {"a": 1, "b": 2}, "c1", defect="The output limit cut it off.")
     run, events = play([turn(cut), DONE], [add])
-    assert outcomes(run) == [("c1", "invalid_arguments")]
+    assert outcomes(run) == [("c1", "not_run")]
     assert "was not run. The output limit cut it off." in run.history.messages[2]["tool_result"]
     assert "tool_start" not in [event.type for event in events]
 

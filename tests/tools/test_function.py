@@ -240,9 +240,8 @@ def test_a_blocking_function_may_fail_like_any_other() -> None:
         """Fail."""
         raise TransientError("the line is busy")
 
-    run, events = play([call("fail"), DONE], [fail])
-    assert run.history.messages[2]["tool_result"] == "Tool fail failed: the line is busy"
-    assert events[3].data["transient"]
+    run, _ = play([call("fail"), DONE], [fail])
+    assert "the line is busy" in run.history.messages[2]["tool_result"]
 
 
 def no_type(a) -> str:  # type: ignore[no-untyped-def]

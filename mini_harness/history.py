@@ -1,0 +1,144 @@
+"""The conversation, in which every call has exactly one observation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import takewhile
+from typing import overload
+
+from mini_harness.frozen import canonical
+from mini_harness.protocol import Message, ToolCall
+
+
+class HistoryError(RuntimeError):
+    """A writer tried to break the pairing of calls and observations."""
+
+
+class Messages(Sequence[Message]):
+    """A read-only window on the messages of a history. It costs nothing to hand out."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: list[Message]) -> None:
+        self._items = items
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+        return self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+def _mark_twins(calls: Sequence[ToolCall], given: Sequence[str]) -> None:
+    seen: dict[tuple[str, str, str], str] = {}
+    for call, call_id in zip(calls, given, strict=True):
+        # As text: in JSON, unlike in Python, 1 isn't true.
+        key = (call_id, call.name, canonical(call.arguments))
+        if call_id.strip() and key in seen:
+            call.defect = f"It is the same call as {seen[key]}, sent twice."
+        seen.setdefault(key, call.call_id)
+
+
+class History:
+    """The conversation: append-only, and every call has exactly one observation (SEEDS A17)."""
+
+    def __init__(self) -> None:
+        self._items: list[Message] = []
+        self._used: set[str] = set()
+        self._turn: dict[str, ToolCall] = {}
+        self._first = 0
+        self.open: dict[str, ToolCall] = {}
+        """The calls of this turn that wait for their observation, in call order, by id."""
+        self.messages = Messages(self._items)
+
+    def admit(self, calls: Sequence[ToolCall], new_id: Callable[[str], str]) -> None:
+        """Give every call of a turn an id that this history never saw, the same way each time.
+
+        A missing or blank id is made by ``new_id(tool_name)``; a used one gets a suffix. The
+        exact twin of a call in the same turn is one proposal sent twice: it is marked, so that it
+        doesn't run.
+        """
+        given = [call.call_id for call in calls] if len(calls) > 1 else []
+        taken: set[str] = set()
+        for call in calls:
+            call_id = call.call_id if call.call_id.strip() else new_id(call.name)
+            if call_id in self._used or call_id in taken:
+                call_id = self._unused(call_id, taken)
+            call.call_id = call_id
+            taken.add(call_id)
+        if given:
+            _mark_twins(calls, given)
+
+    def _unused(self, call_id: str, taken: Collection[str]) -> str:
+        candidate, number = call_id, 1
+        while candidate in self._used or candidate in taken:
+            number += 1
+            candidate = f"{call_id}-{number}"
+        return candidate
+
+    def add_user(self, message: Message) -> None:
+        self._end_turn()
+        self._items.append(message)
+
+    def add_final(self, message: Message) -> None:
+        """The model's answer, whether it is accepted or sent back."""
+        self._end_turn()
+        self._items.append(message)
+
+    def add_calls(self, calls: Sequence[ToolCall], message: Message) -> None:
+        """A turn that calls tools: its message, and the calls that now wait."""
+        self._end_turn()
+        for call in calls:
+            if not call.call_id or call.call_id in self._used:
+                raise HistoryError(f"Call id {call.call_id!r} is empty or was used before.")
+            self._used.add(call.call_id)
+            self.open[call.call_id] = call
+        self._turn = dict(self.open)
+        self._items.append(message)
+        self._first = len(self._items)
+
+    def add_observation(self, message: Message) -> None:
+        """Answer a call of this turn, in the place that call order gives it.
+
+        A second answer in the turn takes the first one's place.
+        """
+        call_id = message["call_id"]
+        place = self._place(call_id)
+        if self.open.pop(call_id, None) is None:
+            self._items[place] = message
+        else:
+            self._items.insert(place, message)
+
+    def reopen(self, call_id: str) -> None:
+        """A call of this turn is tried again: what was observed of it doesn't count any more."""
+        place = self._place(call_id)
+        if call_id not in self.open:
+            del self._items[place]
+            waiting = {*self.open, call_id}
+            self.open = {k: call for k, call in self._turn.items() if k in waiting}
+
+    def _place(self, call_id: str) -> int:
+        if call_id not in self._turn:
+            raise HistoryError(f"Call {call_id!r} isn't one of this turn.")
+        before = takewhile(lambda other: other != call_id, self._turn)
+        return self._first + sum(other not in self.open for other in before)
+
+    def _end_turn(self) -> None:
+        if self.open:
+            raise HistoryError(f"Calls without an observation: {', '.join(self.open)}.")
+        self._turn = {}
