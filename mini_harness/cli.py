@@ -12,6 +12,9 @@ from pathlib import Path
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; the exit code: 0 done, 1 found something, 2 wrongly asked."""
     parser = _parser()
+    if not (sys.argv[1:] if argv is None else argv):
+        parser.print_help(sys.stderr)
+        return 2
     options, rest = parser.parse_known_args(argv)
     _speak_utf8()
     try:

@@ -50,7 +50,7 @@ class VirtualClock:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._wakes: list[float] = []
+        self._wakes: list[tuple[float, asyncio.AbstractEventLoop]] = []
         self._given = 0
 
     def monotonic(self) -> float:
@@ -60,18 +60,21 @@ class VirtualClock:
         return self.now
 
     async def sleep(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
         wake = self.now + max(0.0, seconds)
-        self._wakes.append(wake)
+        self._wakes.append((wake, loop))
         try:
             quiet = 0
             while quiet < SETTLING:
                 before = self.now, len(self._wakes)
                 await asyncio.sleep(0)
-                still = wake == min(self._wakes) and before == (self.now, len(self._wakes))
+                # A loop that waits for this one, by run_sync, has sleepers that can't wake now.
+                first = min(end for end, where in self._wakes if where is loop)
+                still = wake == first and before == (self.now, len(self._wakes))
                 quiet = quiet + 1 if still else 0
             self.now = max(self.now, wake)
         finally:
-            self._wakes.remove(wake)
+            self._wakes.remove((wake, loop))
 
     def fresh(self) -> str:
         self._given += 1

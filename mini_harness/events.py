@@ -92,6 +92,9 @@ def _gist(type: EventType, data: FrozenDict) -> str:
             return f"{data['tool']} {canonical(data['arguments'])}"
         case EventType.TOOL_RESULT | EventType.TOOL_ERROR:
             return f"{data['tool']} -> {data['tool_result']}"
+        case EventType.STOP:
+            numbers = {k: v for k, v in data.items() if k not in ("reason", "error")}
+            return f"{data['reason']}: {data.get('error') or canonical(numbers)}"
         case EventType.MODEL_DECISION if "calls" in data:
             return "call " + " and ".join(wire["name"] for wire in data["calls"])
         case EventType.MODEL_DECISION:
@@ -103,6 +106,9 @@ def _gist(type: EventType, data: FrozenDict) -> str:
 def _cut(text: str) -> str:
     """The first line that isn't empty, cut to the width, and how many lines follow."""
     lines = text.strip().splitlines() or [""]
+    if lines[0].endswith(":") and len(lines) > 1:
+        # A heading alone says nothing.
+        lines[:2] = [f"{lines[0]} {lines[1].removeprefix('- ')}"]
     first = "".join(map(_visible, " ".join(lines[0].split())))
     more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
     room = WIDTH - len(more)

@@ -13,7 +13,7 @@ from typing import Any
 from mini_harness.clock import Clock, RealClock
 from mini_harness.events import Sink
 from mini_harness.layer import Failed, Feedback, Interrupt, Layer, Proposal, Stop, View, chain
-from mini_harness.models.base import Model
+from mini_harness.models.base import Model, checked
 from mini_harness.protocol import Final, Observation, ToolCall, read_turn
 from mini_harness.record import Record
 from mini_harness.run import RUNNING, Run, StopReason
@@ -42,12 +42,12 @@ class Harness:
         clock: Clock | None = None,
         cwd: Path | str = ".",
     ) -> None:
-        self.model = model
+        self.model = checked(model)
         self.tools = tools if isinstance(tools, ToolRegistry) else ToolRegistry(tools)
         self.layers = tuple(layers)
         self.clock = RealClock() if clock is None else clock
         self.cwd = Path(cwd).resolve()
-        self.record = Record(tuple(sinks), self.clock)
+        self.record = Record(sinks, self.clock)
         self._decide = chain(self.layers, "decide", self._ask)
         self._act = chain(self.layers, "act", self._execute)
         self._finish = chain(self.layers, "finish", self._accept)

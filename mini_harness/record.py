@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterable
 from dataclasses import asdict
 from functools import lru_cache
 from itertools import count
@@ -19,7 +20,7 @@ from mini_harness.events import Event, EventType, Sink
 from mini_harness.frozen import FrozenDict, FrozenList, freeze, shown
 from mini_harness.layer import Feedback, Interrupt, Pause, Proposal, Stop
 from mini_harness.protocol import Final, Observation, Outcome, ToolCall, Turn, UnknownDecision
-from mini_harness.run import Run, Status
+from mini_harness.run import MEANINGS, Run, Status
 from mini_harness.tools.base import TransientError
 from mini_harness.tools.call import Call
 
@@ -32,17 +33,21 @@ _OK = Outcome.OK
 class Record:
     """Writes what happens to the sinks, and lets it happen to the run."""
 
-    def __init__(self, sinks: tuple[Sink, ...], clock: Clock) -> None:
-        if wrong := [sink for sink in sinks if inspect.iscoroutinefunction(sink)]:
-            raise TypeError(f"{wrong[0]!r} is async, and nobody would wait for it.")
-        self.sinks = sinks
-        self._keeper, self._others = sinks[:1], sinks[1:]
+    def __init__(self, sinks: Iterable[Sink], clock: Clock) -> None:
+        """Raises TypeError for what can't record: also for a lone sink that is in no list."""
+        self.sinks = _checked(sinks)
+        self._keeper, self._others = self.sinks[:1], self.sinks[1:]
         self.clock = clock
         self._born = int(clock.time() * 1e9)
         self._counter = count(1)
 
     def note(self, run: Run, type: EventType, **data: Any) -> None:
-        """Record something of a layer's own. ``data`` is frozen here. Raises NotJson."""
+        """Record something of a layer's own. ``data`` is frozen here.
+
+        Raises NotJson, and ValueError for the types by which the loop itself changes a run.
+        """
+        if type in MEANINGS and type is not EventType.RETRY:
+            raise ValueError(f"{type} is what the loop records. A layer can't note it.")
         self._write(run, type, freeze(data), run.step)
 
     def message(self, run: Run, content: str) -> None:
@@ -156,6 +161,17 @@ class Record:
         run.apply(event)
         for sink in self._others:
             sink(event)
+
+
+def _checked(sinks: Iterable[Sink]) -> tuple[Sink, ...]:
+    if not isinstance(sinks, Iterable):
+        raise TypeError(f"Give the sinks as a list: [{sinks!r}].")
+    for sink in (found := tuple(sinks)):
+        if not callable(sink):
+            raise TypeError(f"{sink!r} isn't a sink: it can't be called with an event.")
+        if inspect.iscoroutinefunction(sink):
+            raise TypeError(f"{sink!r} is async, and nobody would wait for it.")
+    return found
 
 
 @lru_cache(maxsize=1024)

@@ -139,9 +139,7 @@ class Run:
     def apply(self, event: Event) -> None:
         """Let one event happen to this run."""
         self.sequence, self.step, self.offset = event.sequence, event.step, event.offset
-        if "usage" in event.data:
-            self.usage += Usage(**event.data["usage"])
-        meaning = _MEANINGS.get(event.type)
+        meaning = MEANINGS.get(event.type)
         if meaning is None:
             self.notes[event.type].append(event.data)
         else:
@@ -149,6 +147,9 @@ class Run:
 
     def _stopped(self, data: FrozenDict) -> None:
         failed = data["reason"] == StopReason.ERROR
+        # Elsewhere a layer may call a number of its own "usage".
+        if failed and "usage" in data:
+            self.usage += Usage(**data["usage"])
         self.stop, self.status = data, Status.FAILED if failed else Status.STOPPED
 
     def _paused(self, data: FrozenDict) -> None:
@@ -173,6 +174,8 @@ class Run:
     def _proposed(self, data: FrozenDict) -> None:
         self.observed.clear()
         self.attempts.clear()
+        if "usage" in data:
+            self.usage += Usage(**data["usage"])
         if "calls" in data:
             self.pending = tuple([ToolCall.from_wire(wire) for wire in data["calls"]])
             self.history.add_calls(self.pending, data)
@@ -203,11 +206,11 @@ class Run:
 
     def _retried(self, data: FrozenDict) -> None:
         """Somebody decided to run a call again, whatever it did before."""
-        self.in_doubt.pop(data["call_id"], None)
+        self.in_doubt.pop(data.get("call_id", ""), None)
         self.notes[EventType.RETRY].append(data)
 
 
-_MEANINGS: dict[EventType, Callable[[Run, FrozenDict], None]] = {
+MEANINGS: dict[EventType, Callable[[Run, FrozenDict], None]] = {
     EventType.MESSAGE: Run._told,
     EventType.MODEL_DECISION: Run._proposed,
     EventType.TOOL_START: Run._started,

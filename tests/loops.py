@@ -74,8 +74,8 @@ def refold(events: Iterable[Event]) -> Run:
 
 def state(run: Run) -> dict[str, Any]:
     """All that a run must have again when it is folded from its events."""
-    plain = ("id", "goal", "pending", "status", "stop", "output", "usage", "step", "sequence")
-    counted = ("rejections", "attempts", "in_doubt")
+    plain = ("id", "goal", "pending", "status", "stop", "pause", "output", "usage", "step")
+    counted = ("sequence", "rejections", "attempts", "in_doubt", "notes")
     found = {name: getattr(run, name) for name in (*plain, *counted)}
     return {**found, "history": list(run.history.messages), "open": run.history.open}
 

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from mini_harness.clock import Clock, RealClock, VirtualClock
+from mini_harness.sync import run_sync
 
 
 @pytest.mark.parametrize("clock", [RealClock(), VirtualClock()])
@@ -68,6 +69,20 @@ def test_virtual_sleepers_side_by_side_take_as_long_as_the_longest() -> None:
 
     asyncio.run(together())
     assert clock.monotonic() == 3
+
+
+def test_a_loop_that_waits_for_another_one_does_not_hold_its_clock_up() -> None:
+    """report N01, rule 5: run_sync in a cell, beside a task that sleeps on the same clock"""
+    clock = VirtualClock()
+
+    async def cell() -> None:
+        task = asyncio.create_task(clock.sleep(1))
+        await asyncio.sleep(0)
+        run_sync(clock.sleep(5))
+        await task
+
+    asyncio.run(cell())
+    assert clock.monotonic() == 5
 
 
 def test_sleeping_gives_others_a_turn() -> None:

@@ -45,7 +45,12 @@ def test_its_data_refuses_every_change() -> None:
         (event(EventType.MODEL_DECISION, calls=[{"name": "a"}, {"name": "b"}]), "call a and b"),
         (event(EventType.MODEL_DECISION, decision="'?'", unknown="why"), "unknown: '?'"),
         (event(EventType.FINAL, output=0), "0"),
-        (event(EventType.STOP, reason="budget", used=3), '{"reason":"budget","used":3}'),
+        (event(EventType.STOP, reason="budget", used=3), 'budget: {"used":3}'),
+        (event(EventType.STOP, reason="error", error="KeyError('x')"), "error: KeyError('x')"),
+        (
+            event(EventType.TOOL_ERROR, tool="t", tool_result="Bad:\n- a: b\nc"),
+            "t -> Bad: a: b (+1 lines)",
+        ),
         (event(EventType.RESUME), "{}"),
     ],
 )

@@ -126,26 +126,26 @@ class BadText(Exception):
 
 
 RAISED = [
-    (ValueError("wrong"), "Tool broken failed: wrong"),
+    (ValueError("wrong"), "Tool broken failed: ValueError: wrong"),
     (ValueError(), "Tool broken failed: ValueError"),
     (ValueError(""), "Tool broken failed: ValueError"),
-    (KeyError("x"), "Tool broken failed: 'x'"),
-    (TransientError("busy"), "Tool broken failed: busy"),
+    (KeyError("x"), "Tool broken failed: KeyError: 'x'"),
+    (TransientError("busy"), "Tool broken failed: TransientError: busy"),
     (TransientError(), "Tool broken failed: TransientError"),
-    (PermissionError(13, "denied"), "Tool broken failed: [Errno 13] denied"),
+    (PermissionError(13, "denied"), "Tool broken failed: PermissionError: [Errno 13] denied"),
     (TimeoutError(), "Tool broken failed: TimeoutError"),
     (AssertionError(), "Tool broken failed: AssertionError"),
     (StopAsyncIteration(), "Tool broken failed: StopAsyncIteration"),
     (RecursionError(), "Tool broken failed: RecursionError"),
     (
         ExceptionGroup("two", [ValueError(), KeyError()]),
-        "Tool broken failed: two (2 sub-exceptions)",
+        "Tool broken failed: ExceptionGroup: two (2 sub-exceptions)",
     ),
-    (Stop(StopReason.DENIED), "Tool broken failed: denied"),
-    (Pause(), "Tool broken failed: paused"),
+    (Stop(StopReason.DENIED), "Tool broken failed: Stop: denied"),
+    (Pause(), "Tool broken failed: Pause: paused"),
     (asyncio.CancelledError(), "Tool broken failed: CancelledError"),
-    (SystemExit(2), "Tool broken failed: 2"),
-    (BadText(), "Tool broken failed: <a BadText that can't be shown: RuntimeError>"),
+    (SystemExit(2), "Tool broken failed: SystemExit: 2"),
+    (BadText(), "Tool broken failed: BadText: <a BadText that can't be shown: RuntimeError>"),
 ]
 
 

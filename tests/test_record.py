@@ -259,6 +259,22 @@ def test_a_note_that_is_not_json_is_the_layers_own_error(wrong: Any) -> None:
     assert events == []
 
 
+@pytest.mark.parametrize("type", EventType)
+def test_a_note_never_looks_like_what_the_loop_records(type: EventType) -> None:
+    """DESIGN, Run: a run is the fold of its events, whatever layers note"""
+    events: list[Event] = []
+    player = Harness(ScriptedModel([DONE]), sinks=[events.append])
+    run = asyncio.run(player.run("go"))
+    try:
+        player.record.note(run, type, usage="high", content=[], call_id=None)
+    except ValueError:
+        assert type.value in [*kinds(events), "tool_start", "tool_result", "tool_error", "stop"] + [
+            "pause",
+            "resume",
+        ]
+    check(run, events)
+
+
 def test_a_line_of_the_record_is_strict_json_on_one_line() -> None:
     """C04, DESIGN Event: U+2028 safe, one line"""
     text = "a\u2028b\u2029c\nd\r\ud800 é 工 \x1b[31m"

@@ -320,6 +320,21 @@ def test_the_step_counts_the_turns_of_the_model() -> None:
     assert [event.step for event in events] == sorted(event.step for event in events)
 
 
+@pytest.mark.parametrize("raised", [Stop(StopReason.BUDGET, usage=0.93), Pause(usage="high")])
+def test_a_layer_may_call_a_number_of_its_own_usage(raised: Stop | Pause) -> None:
+    """DESIGN, Run: what a layer records can't make a record that nobody reads back"""
+
+    class Limit(Layer):
+        async def act(self, run: Run, call: Call, next: Any) -> Observation:
+            raise raised
+
+    said = turn(call("note", "a", n=1))
+    said.usage = Usage(1, 2)
+    run, events = play([said], [Notes().tool], layers=[Limit()])
+    assert "usage" in events[-1].data
+    assert run.usage == refold(events).usage == Usage(1, 2)
+
+
 def test_the_reasons_to_stop_are_a_closed_list() -> None:
     """Rule 1, SEEDS: every way to stop has a closed reason"""
     assert {reason.value for reason in StopReason} == {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from importlib.metadata import version
 from importlib.resources import as_file, files
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ ANSWER = (
     "build-102 fails in test_an_order_of_exactly_50_euros_is_free. "
     "shop/shipping.py, line 9, asks for more than 50 euros; it should ask for 50 or more: >=."
 )
+
+WRITTEN = ("reruns.log", "deployments.log")
+"""What the story's tools write, and a fresh farm forgets."""
 
 
 class WrongVersion(RuntimeError):
@@ -38,15 +42,35 @@ def expects(minor: str) -> str:
 def fresh_farm(folder: Path | str = "farm") -> Path:
     """Make the story's folder anew and return its path.
 
-    Raises FileExistsError for a folder that holds something else than an earlier farm.
+    A farm in which somebody changed or added a file is kept beside it, under another name, and
+    that is said. Raises FileExistsError for a folder that was never a farm.
     """
     path = Path(folder)
-    if path.exists() and not (path / "shop" / "shipping.py").is_file():
-        raise FileExistsError(f"{path} isn't an earlier farm, so it stays as it is. Name another.")
-    shutil.rmtree(path, ignore_errors=True)
     with as_file(files("mini_harness.course") / "farm") as original:
+        if path.exists():
+            _clear(path, original)
         shutil.copytree(original, path, ignore=shutil.ignore_patterns("__pycache__"))
     return path
+
+
+def _clear(path: Path, original: Path) -> None:
+    if not (path / "shop" / "shipping.py").is_file():
+        raise FileExistsError(f"{path} isn't an earlier farm, so it stays as it is. Name another.")
+    if _contents(path) == _contents(original):
+        return shutil.rmtree(path)
+    kept = next(name for n in count(1) if not (name := path.with_name(f"{path.name}-{n}")).exists())
+    path.rename(kept)
+    print(f"The farm you changed is now in {kept.name}.")
+    return None
+
+
+def _contents(path: Path) -> dict[str, bytes]:
+    """All files but those that the story's own tools write."""
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in path.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts and file.name not in WRITTEN
+    }
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:

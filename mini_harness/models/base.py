@@ -22,6 +22,13 @@ class Model(Protocol):
         """
 
 
+def checked(model: Model) -> Model:
+    """The model itself. Raises TypeError for what can't be asked for a turn."""
+    if not callable(getattr(model, "decide", None)) or isinstance(model, type):
+        raise TypeError(f"{model!r} isn't a model: it has no method decide(history, tools).")
+    return model
+
+
 class ModelError(Exception):
     """A model or its service failed. Adapters raise subclasses; the text never holds a key."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 NAMES = ("auto", "offline", "real")
@@ -29,7 +30,7 @@ class Mode:
     api_key: str = field(default="", repr=False)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.why} (API key {'set' if self.api_key else 'not set'})"
+        return f"{self.name} ({self.why}; API key: {'set' if self.api_key else 'not set'})"
 
 
 def choose_mode(asked: str | None = None, environment: Mapping[str, str] | None = None) -> Mode:
@@ -51,7 +52,8 @@ def choose_mode(asked: str | None = None, environment: Mapping[str, str] | None 
         return Mode("real", f"ANTHROPIC_API_KEY and MODEL_ID ({model_id}) are set", model_id, key)
     lack = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
     if name == "real":
-        raise ModeError(f"There is no real model: {lack}. Put it into .env or the environment.")
+        where = Path.cwd() / ".env"
+        raise ModeError(f"There is no real model: {lack}. Write to {where}, then try again.")
     return Mode("offline", lack, model_id, key)
 
 

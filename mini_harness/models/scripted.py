@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mini_harness.clock import Clock
@@ -27,6 +27,8 @@ class ScriptedModel:
     def __init__(
         self, turns: Iterable[Any], *, clock: Clock | None = None, latency: float = 0.0
     ) -> None:
+        if isinstance(turns, str | Mapping):
+            raise TypeError("Give the turns as a list, even if there is only one.")
         self.turns = list(turns)
         self.asked = 0
         self.clock = clock
@@ -35,7 +37,8 @@ class ScriptedModel:
     async def decide(self, history: Sequence[Message], tools: Sequence[ToolSchema]) -> Any:
         if self.asked == len(self.turns):
             raise ScriptEnded(
-                f"The script has {len(self.turns)} turns, and one more was asked for."
+                f"All {len(self.turns)} turns of the script are played, and one more was asked "
+                "for. End a script with a final answer, and make a new model for each run."
             )
         turn = self.turns[self.asked]
         self.asked += 1

@@ -180,5 +180,6 @@ def _observed(call: Call, result: ToolResult) -> Observation:
 
 
 def _failed(call: Call, error: BaseException) -> Observation:
-    text = f"Tool {call.name} failed: {shown(error, str) or type(error).__name__}"
+    said = shown(error, str)
+    text = f"Tool {call.name} failed: {type(error).__name__}" + (f": {said}" if said else "")
     return Observation(call.call_id, call.name, text, Outcome.ERROR, error)

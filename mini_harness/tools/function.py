@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Collection
 from typing import Annotated, Any, NamedTuple, get_type_hints, overload
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_json
 
@@ -35,9 +35,15 @@ class FunctionTool(BaseTool):
         self.read_only = read_only
         self.idempotent = idempotent
         self.blocking = blocking
-        self._context_name, parameters = _parameters(handler, name)
+        try:
+            self._context_name, parameters = _parameters(handler, name)
+            self.input_model = _input_model(name, parameters)
+        except (NameError, PydanticUserError) as error:
+            why = str(error).splitlines()[0]
+            raise TypeError(
+                f"Tool {name!r} has a type that no schema can be made of: {why}"
+            ) from error
         self._renamed = [p for p in parameters if p.field != p.name]
-        self.input_model = _input_model(name, parameters)
 
     def is_read_only(self, arguments: Any) -> bool:
         return self.read_only

@@ -20,6 +20,8 @@ class ToolRegistry:
     def __init__(self, tools: Iterable[AnyTool] | Mapping[str, AnyTool] = ()) -> None:
         self._tools: dict[str, BaseTool] = {}
         self._schemas: tuple[ToolSchema, ...] | None = None
+        if isinstance(tools, BaseTool | Tool) or not isinstance(tools, Iterable):
+            raise TypeError(f"Give the tools as a list: [{tools!r}]. What was given is no list.")
         for tool in tools.values() if isinstance(tools, Mapping) else tools:
             self.register(tool)
 
@@ -28,7 +30,8 @@ class ToolRegistry:
         if isinstance(tool, Tool):
             tool = function_tool(tool.handler, name=tool.name, description=tool.description)
         if not isinstance(tool, BaseTool):
-            raise TypeError(f"{tool!r} isn't a tool. Use Tool(...), @tool or a BaseTool subclass.")
+            what = getattr(tool, "__name__", repr(tool))
+            raise TypeError(f"{what} isn't a tool yet: put @tool above it, or make a Tool(...).")
         if not _NAME.fullmatch(tool.name):
             raise ValueError(
                 f"Tool name {tool.name!r}: use 1 to 64 ASCII letters, digits, '_' and '-', "

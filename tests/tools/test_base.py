@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 from typing_extensions import TypedDict
 
 from mini_harness.clock import VirtualClock
@@ -227,6 +227,20 @@ def test_a_dict_keeps_the_schema_of_its_values() -> None:
     assert Call(tool, "c", {"x": {"any key": 1}}).arguments["x"] == {"any key": 1}
     with pytest.raises(InvalidArguments, match=r"x\.any key: Input should be a valid integer"):
         Call(tool, "c", {"x": {"any key": "one"}})
+
+
+@pytest.mark.parametrize("name", ["x", "default", "const", "examples", "properties"])
+def test_a_field_may_have_the_name_of_a_schemas_own_keyword(name: str) -> None:
+    """report T04: what is a field's name and what is a keyword depends on the place"""
+    keys = dict[Annotated[str, Field(pattern="^k")], int]
+    tool = WriteTool()
+    fields: dict[str, Any] = {name: (keys, ...)}
+    tool.input_model = create_model("Arguments", **fields)
+    shown = tool.to_api_schema()["input_schema"]["properties"][name]
+    assert shown["additionalProperties"] is False
+    assert Call(tool, "c", {name: {"key": 1}}).arguments == {name: {"key": 1}}
+    with pytest.raises(InvalidArguments, match=name):
+        Call(tool, "c", {name: {"other": 1}})
 
 
 def test_a_default_or_an_example_is_shown_as_it_is() -> None:
