@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import takewhile
 from typing import overload
 
 from mini_harness.frozen import canonical
@@ -133,10 +132,12 @@ class History:
             self.open = {k: call for k, call in self._turn.items() if k in waiting}
 
     def _place(self, call_id: str) -> int:
-        if call_id not in self._turn:
-            raise HistoryError(f"Call {call_id!r} isn't one of this turn.")
-        before = takewhile(lambda other: other != call_id, self._turn)
-        return self._first + sum(other not in self.open for other in before)
+        place = self._first
+        for other in self._turn:
+            if other == call_id:
+                return place
+            place += other not in self.open
+        raise HistoryError(f"Call {call_id!r} isn't one of this turn.")
 
     def _end_turn(self) -> None:
         if self.open:

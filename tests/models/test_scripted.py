@@ -34,7 +34,7 @@ def test_each_turn_is_played_once_and_in_order() -> None:
 def test_a_script_that_ended_fails_the_run_and_says_why() -> None:
     run, _ = play([call("nobody")])
     assert run.status is Status.FAILED
-    with pytest.raises(ScriptEnded, match="All 1 turns .* and one more was asked for") as raised:
+    with pytest.raises(ScriptEnded, match=r"All 1 turns .* and one more was asked for") as raised:
         run.unwrap()
     assert isinstance(raised.value, ModelError)
 
