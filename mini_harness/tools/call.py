@@ -107,7 +107,7 @@ def _object(arguments: Any) -> FrozenDict:
 
 def _explain(tool: BaseTool, error: ValidationError) -> str:
     """One line a fault: the field, what is wrong, and the known keys where one is unknown."""
-    lines = [f"Invalid arguments for {tool.name}:"]
+    lines = ["Invalid arguments:"]
     for fault in error.errors(include_url=False, include_input=False):
         place = ".".join(str(part) for part in fault["loc"]) or "arguments"
         unknown = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")

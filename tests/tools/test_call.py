@@ -113,7 +113,7 @@ def test_an_unknown_argument_is_named_with_those_there_are(
 def test_every_field_at_fault_has_a_line_of_its_own() -> None:
     text = refused(rm, {"force": "NO", "depth": 1.5, "other": 1})
     assert [line.split(":")[0] for line in text.splitlines()] == [
-        *["Invalid arguments for rm", "- path", "- force", "- depth", "- other"],
+        *["Invalid arguments", "- path", "- force", "- depth", "- other"],
         "Known arguments",
     ]
 
@@ -311,7 +311,7 @@ def test_the_model_reads_the_fault_and_can_mend_it() -> None:
     run, events = play([call("add", a=1, b="2"), call("add", a=1, b=2), DONE], [add])
     assert json.loads(events[2].to_json())["data"]["outcome"] == "invalid_arguments"
     assert [m["tool_result"] for m in run.history.messages if m["role"] == "tool"] == [
-        "Invalid arguments for add:\n- b: Input should be a valid integer\nKnown arguments: a, b.",
+        "Invalid arguments:\n- b: Input should be a valid integer\nKnown arguments: a, b.",
         "3",
     ]
 
