@@ -56,12 +56,13 @@ class ToolCall:
 
     def frozen(self) -> ToolCall:
         """A copy that shares nothing changeable with this one. Raises NotJson."""
-        return ToolCall(self.name, freeze(self.arguments), self.call_id, defect=self.defect)
+        return ToolCall(self.name, freeze(self.arguments), self.call_id, None, None, self.defect)
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> ToolCall:
         """The call that ``to_wire`` wrote."""
-        return cls(wire["name"], wire["arguments"], wire["call_id"], defect=wire.get("defect"))
+        call_id, defect = wire["call_id"], wire.get("defect")
+        return cls(wire["name"], wire["arguments"], call_id, None, None, defect)
 
     def to_wire(self) -> FrozenDict:
         """What the record and the history hold of a call. Raises NotJson."""

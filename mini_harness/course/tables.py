@@ -79,4 +79,5 @@ def _source(module: str) -> str:
 
 def _defined(text: str) -> list[str]:
     """The names that a module's own top level defines, in their order."""
-    return [name for node in ast.parse(text).body for name in names_of(node)]
+    # An overloaded function is defined several times.
+    return list(dict.fromkeys(n for node in ast.parse(text).body for n in names_of(node)))
