@@ -78,7 +78,7 @@ def test_a_loop_that_waits_for_another_one_does_not_hold_its_clock_up() -> None:
     async def cell() -> None:
         task = asyncio.create_task(clock.sleep(1))
         await asyncio.sleep(0)
-        run_sync(clock.sleep(5))
+        run_sync(asyncio.wait_for(clock.sleep(5), timeout=20))
         await task
 
     asyncio.run(cell())

@@ -46,7 +46,7 @@ def fresh_farm(folder: Path | str = "farm") -> Path:
     that is said. Raises FileExistsError for a folder that was never a farm.
     """
     path = Path(folder)
-    with as_file(files("mini_harness.course") / "farm") as original:
+    with as_file(files("mini_harness.course") / "buildfarm") as original:
         if path.exists():
             _clear(path, original)
         shutil.copytree(original, path, ignore=shutil.ignore_patterns("__pycache__"))

@@ -208,7 +208,7 @@ def test_the_counting_gate_is_red_for_a_notebook_that_would_be_green_untested(
     [
         ("id 123e4567-e89b-12d3-a456-426614174000", "a uuid"),
         ("<Thing at 0x7F3a5c001234>", "a memory address"),
-        ("open('/srv/farm/x.log')", "an absolute path"),
+        ("open('/srv/mill/x.log')", "an absolute path"),
         ("cd /root", "an absolute path"),
         ("C:\\Users\\ann", "an absolute path"),
         ("file:///x", "an absolute path"),
@@ -232,7 +232,7 @@ def test_the_users_name_is_found_where_it_stands_as_a_name(
 @pytest.mark.parametrize(
     "text",
     [
-        "640x480 pixels, 0x1f600, 3/4, and/or, src/farm/x.py, ./a/b, ~/a/b",
+        "640x480 pixels, 0x1f600, 3/4, and/or, src/mill/x.py, ./a/b, ~/a/b",
         "POST https://example.org/v1/messages, or /v1/messages",
         "denied: /etc/passwd, /dev/null",
         "<b>bold</b><br/>",
