@@ -152,8 +152,8 @@ def test_the_async_form_works_in_the_same_place() -> None:
     assert asyncio.run(cell()) == "done"
 
 
-def test_interrupting_the_cell_cancels_the_run_and_ends_it_before_the_next_cell() -> None:
-    """Rule 5, report N01: nothing goes on behind the back of a person who pressed stop"""
+def interrupted_cell() -> list[Event]:
+    """The events of a run whose tool presses the stop button of its own cell."""
     events: list[Event] = []
     main = threading.main_thread().ident
     assert main is not None
@@ -176,6 +176,14 @@ def test_interrupting_the_cell_cancels_the_run_and_ends_it_before_the_next_cell(
     with pytest.raises(KeyboardInterrupt):
         loop.run_until_complete(cell())
     loop.close()
-    assert [event.type.value for event in events][-3:] == ["tool_start", "tool_error", "stop"]
-    assert events[-2].data["outcome"] == "unknown"
-    assert events[-1].data == {"reason": "cancelled"}
+    return events
+
+
+def test_interrupting_the_cell_cancels_the_run_and_ends_it_before_the_next_cell() -> None:
+    """Rule 5, report N01: nothing goes on behind the back of a person who pressed stop"""
+    # The signal may meet the waiting thread at any point, so once isn't enough.
+    for _ in range(25):
+        events = interrupted_cell()
+        assert [event.type.value for event in events][-3:] == ["tool_start", "tool_error", "stop"]
+        assert events[-2].data["outcome"] == "unknown"
+        assert events[-1].data == {"reason": "cancelled"}

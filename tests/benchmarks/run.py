@@ -7,6 +7,7 @@ events, no call ids, no frozen arguments and no error handling.
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import time
@@ -22,7 +23,8 @@ from mini_harness.protocol import Decision, Final, Message, ToolCall
 from mini_harness.tools.base import ToolSchema
 from mini_harness.tools.function import function_tool
 
-ROUNDS = 7
+ROUNDS = 20
+IMPORTS = 5
 SLICE = 100
 """Steps that are timed together."""
 # What is aimed at, and what makes this script fail. They differ where the aim isn't reached yet.
@@ -104,21 +106,23 @@ class Line(NamedTuple):
 
 def measure() -> list[Line]:
     # Slices are short, the two kinds take turns, and the cheapest of each counts: so a machine
-    # that is busy with something else most of the time still gives the same ratio.
+    # that is busy with something else most of the time still gives the same ratio. As in timeit,
+    # the garbage collector waits.
+    gc.disable()
     bares, first, tenth, last = [], [], [], []
-    for _ in range(ROUNDS):
-        bares += bare(10_000)
-        costs = harness(10_000)
+    for number in range(ROUNDS):
+        bares += bare(2000)
+        costs = harness(10_000 if number % 4 == 0 else 2000)
         first.append(costs[0])
         tenth += costs[5:15]
-        last += costs[-5:]
+        last += costs[95:]
     base = min(bares)
     for name, costs in (("first 100", first), ("about 1,000", tenth), ("last of 10,000", last)):
         print(f"{name:>15} steps: {min(costs):6.1f} µs a step, {min(costs) / base:.1f} bare ones")
     print(f"{'bare loop':>15}      : {base:6.1f} µs a step")
-    pydantic = min(import_cost("import pydantic") for _ in range(ROUNDS))
-    ours = min(import_cost("import mini_harness") for _ in range(ROUNDS))
-    whole = min(import_cost("from mini_harness import Harness") for _ in range(ROUNDS))
+    pydantic = min(import_cost("import pydantic") for _ in range(IMPORTS))
+    ours = min(import_cost("import mini_harness") for _ in range(IMPORTS))
+    whole = min(import_cost("from mini_harness import Harness") for _ in range(IMPORTS))
     print(f"from mini_harness import Harness: {whole / pydantic:.2f} times import pydantic")
     return [
         Line("a tool step, in bare steps", min(tenth) / base, *TIMES_BARE),

@@ -29,7 +29,7 @@ def shown(toggle: ModeToggle, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]
 def test_it_shows_a_card_and_a_line_beside_the_widget(monkeypatch: pytest.MonkeyPatch) -> None:
     """report N07"""
     data = shown(ModeToggle(OFFLINE), monkeypatch)
-    assert data["text/plain"] == "Model: offline: no key <here> (API key not set)"
+    assert data["text/plain"] == "Model: offline (no key <here>; API key: not set)"
     assert "no key &lt;here&gt;" in data["text/html"]
     assert "application/vnd.jupyter.widget-view+json" in data
 
