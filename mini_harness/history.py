@@ -90,12 +90,8 @@ class History:
             candidate = f"{call_id}-{number}"
         return candidate
 
-    def add_user(self, message: Message) -> None:
-        self._end_turn()
-        self._items.append(message)
-
-    def add_final(self, message: Message) -> None:
-        """The model's answer, whether it is accepted or sent back."""
+    def add(self, message: Message) -> None:
+        """What the user says, or the model's answer, whether it is accepted or sent back."""
         self._end_turn()
         self._items.append(message)
 

@@ -77,7 +77,7 @@ class Record:
             data = FrozenDict(data, **beside)
         self._write(run, _MODEL_DECISION, data, run.step + 1)
         if isinstance(turn, UnknownDecision):
-            self._answer_for_user(run, _explain(turn), "unknown_decision")
+            self._speak_for_user(run, _explain(turn), "unknown_decision")
 
     def start(self, run: Run, call: Call) -> None:
         """A tool is about to run."""
@@ -113,7 +113,7 @@ class Record:
     def answer(self, run: Run, answer: Any) -> None:
         """The final answer was accepted, or goes back with a reason."""
         if isinstance(answer, Feedback):
-            self._answer_for_user(run, answer.reason, "rejected")
+            self._speak_for_user(run, answer.reason, "rejected")
         else:
             self._write(run, EventType.FINAL, FrozenDict(output=freeze(answer)), run.step)
 
@@ -135,7 +135,7 @@ class Record:
         for call in tuple(run.history.open.values()):
             self._observe(run, _left_over(run, call))
 
-    def _answer_for_user(self, run: Run, content: str, because: str) -> None:
+    def _speak_for_user(self, run: Run, content: str, because: str) -> None:
         data = FrozenDict(role="user", content=str(content), because=because)
         self._write(run, EventType.MESSAGE, data, run.step)
 

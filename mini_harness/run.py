@@ -168,7 +168,7 @@ class Run:
                 self.rejections += 1
         if self.sequence == 1:
             self.goal = data["content"]
-        self.history.add_user(data)
+        self.history.add(data)
         self.pending, self.status = None, Status.RUNNING
 
     def _proposed(self, data: FrozenDict) -> None:
@@ -182,7 +182,7 @@ class Run:
         elif "final" in data:
             thought, note, raw = (data.get(name) for name in ("thought", "note", "raw"))
             self.pending = Final(data["content"], thought, note=note, raw=raw)
-            self.history.add_final(data)
+            self.history.add(data)
 
     def _concluded(self, data: FrozenDict) -> None:
         self.pending, self.output, self.status = None, data["output"], Status.COMPLETED

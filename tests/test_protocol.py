@@ -261,8 +261,7 @@ def answered(*calls: ToolCall) -> History:
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda h: h.add_user(FrozenDict()),
-        lambda h: h.add_final(FrozenDict()),
+        lambda h: h.add(FrozenDict()),
         lambda h: h.add_calls([call("add", "b")], FrozenDict()),
     ],
 )
@@ -283,7 +282,7 @@ def test_a_used_or_empty_id_is_refused(call_id: str) -> None:
 
 def test_an_observation_needs_a_call() -> None:
     history = answered(call("add", "a"))
-    history.add_user(FrozenDict(role="user"))
+    history.add(FrozenDict(role="user"))
     for call_id in ("a", "nobody"):
         with pytest.raises(HistoryError, match="of this turn"):
             history.add_observation(FrozenDict(role="tool", call_id=call_id))
