@@ -72,7 +72,7 @@ class History:
         exact twin of a call in the same turn is one proposal sent twice: it is marked, so that it
         doesn't run.
         """
-        given = [call.call_id for call in calls] if len(calls) > 1 else []
+        given = [call.call_id for call in calls]
         taken: set[str] = set()
         for call in calls:
             call_id = call.call_id if call.call_id.strip() else new_id(call.name)
@@ -80,7 +80,7 @@ class History:
                 call_id = self._unused(call_id, taken)
             call.call_id = call_id
             taken.add(call_id)
-        if given:
+        if len(calls) > 1:
             _mark_twins(calls, given)
 
     def _unused(self, call_id: str, taken: Collection[str]) -> str:
@@ -99,10 +99,11 @@ class History:
         """A turn that calls tools: its message, and the calls that now wait."""
         self._end_turn()
         for call in calls:
-            if not call.call_id or call.call_id in self._used:
-                raise HistoryError(f"Call id {call.call_id!r} is empty or was used before.")
-            self._used.add(call.call_id)
-            self.open[call.call_id] = call
+            call_id = call.call_id
+            if not call_id or call_id in self._used:
+                raise HistoryError(f"Call id {call_id!r} is empty or was used before.")
+            self._used.add(call_id)
+            self.open[call_id] = call
         self._turn = dict(self.open)
         self._items.append(message)
         self._first = len(self._items)

@@ -8,7 +8,7 @@ A model turn is a Decision: a tool call or a final answer, on the wire exactly
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -53,10 +53,6 @@ class ToolCall:
     usage: Usage | None = None
     defect: str | None = None
     type: Literal["tool"] = "tool"
-
-    def frozen(self) -> ToolCall:
-        """A copy that shares nothing changeable with this one. Raises NotJson."""
-        return ToolCall(self.name, freeze(self.arguments), self.call_id, None, None, self.defect)
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> ToolCall:
@@ -150,11 +146,12 @@ def read_turn(reply: object) -> Turn | Final | UnknownDecision:
             return _turn(turn.calls, turn)
         if isinstance(reply, (list, tuple)):
             return _listed(_DECISIONS.validate_python(reply, extra="forbid"))
-        decision = _read(reply, extra="forbid")
+        decision: ToolCall | Final = _read(reply, extra="forbid")
         if isinstance(decision, ToolCall):
-            return Turn((decision.frozen(),), decision.thought, decision.usage)
-        final: Final = replace(decision, output=freeze(decision.output), raw=freeze(decision.raw))
-        return final
+            decision.arguments = freeze(decision.arguments)
+            return Turn((decision,), decision.thought, decision.usage)
+        decision.output, decision.raw = freeze(decision.output), freeze(decision.raw)
+        return decision
     except ValidationError as error:
         return UnknownDecision(reply, _fault(reply, error))
     except NotJson as error:
@@ -179,12 +176,13 @@ def _listed(decisions: Sequence[ToolCall | Final]) -> Turn:
 def _turn(calls: Sequence[ToolCall], beside: Turn) -> Turn:
     if not calls:
         raise NotJson("A turn without a call says nothing.")
-    copies = tuple([call.frozen() for call in calls])
+    for call in calls:
+        call.arguments = freeze(call.arguments)
     parts: list[Turn | ToolCall] = [beside, *calls]
     thoughts = "\n".join(part.thought for part in parts if part.thought)
     spent = [part.usage for part in parts if part.usage is not None]
     usage = sum(spent, Usage()) if spent else None
-    return Turn(copies, thoughts or None, usage, freeze(beside.raw))
+    return Turn(tuple(calls), thoughts or None, usage, freeze(beside.raw))
 
 
 class Outcome(StrEnum):

@@ -28,6 +28,7 @@ from mini_harness.tools.call import Call
 _MODEL_DECISION, _TOOL_START = EventType.MODEL_DECISION, EventType.TOOL_START
 _TOOL_RESULT, _TOOL_ERROR = EventType.TOOL_RESULT, EventType.TOOL_ERROR
 _OK = Outcome.OK
+_new = tuple.__new__
 
 
 class Record:
@@ -38,7 +39,7 @@ class Record:
         self.sinks = _checked(sinks)
         self._keeper, self._others = self.sinks[:1], self.sinks[1:]
         self.clock = clock
-        self._born = int(clock.time() * 1e9)
+        self._born = str(int(clock.time() * 1e9))
         self._counter = count(1)
 
     def note(self, run: Run, type: EventType, **data: Any) -> None:
@@ -63,9 +64,9 @@ class Record:
 
     def decision(self, run: Run, turn: Proposal) -> None:
         """The model's turn, as the harness takes it: with an id for every call."""
-        if isinstance(turn, Turn) and turn.calls:
-            run.history.admit(turn.calls, self._call_id)
-            calls = FrozenList([call.to_wire() for call in turn.calls])
+        if isinstance(turn, Turn) and (proposed := turn.calls):
+            run.history.admit(proposed, self._call_id)
+            calls = FrozenList([call.to_wire() for call in proposed])
             data = FrozenDict(role="assistant", content=turn.thought, calls=calls)
         elif isinstance(turn, Final):
             data = FrozenDict(role="assistant", content=freeze(turn.output), final=True)
@@ -73,19 +74,18 @@ class Record:
             data = FrozenDict(decision=turn.said, unknown=turn.reason)
         else:
             raise TypeError(f"For a decision, a layer returned {shown(turn):.200}.")
-        if beside := _beside(turn):
-            data = FrozenDict(data, **beside)
+        if turn.usage is not None or not isinstance(turn, Turn) or turn.raw is not None:
+            data = FrozenDict(data, **_beside(turn))
         self._write(run, _MODEL_DECISION, data, run.step + 1)
         if isinstance(turn, UnknownDecision):
             self._speak_for_user(run, _explain(turn), "unknown_decision")
 
     def start(self, run: Run, call: Call) -> None:
         """A tool is about to run."""
+        call_id = call.call_id
+        attempt = run.attempts.get(call_id, 0) + 1
         data = FrozenDict(
-            tool=call.tool.name,
-            arguments=call.arguments,
-            call_id=call.call_id,
-            attempt=run.attempts.get(call.call_id, 0) + 1,
+            tool=call.tool.name, arguments=call.arguments, call_id=call_id, attempt=attempt
         )
         self._write(run, _TOOL_START, data, run.step)
 
@@ -143,7 +143,8 @@ class Record:
         data = _message(seen)
         if mark:
             data = FrozenDict(data, **{mark: True})
-        self._write(run, _TOOL_ERROR if data["is_error"] else _TOOL_RESULT, data, run.step)
+        type = _TOOL_RESULT if seen.outcome is _OK else _TOOL_ERROR
+        self._write(run, type, data, run.step)
         if mark != "transient":
             run.observed[seen.call_id] = seen
 
@@ -155,7 +156,7 @@ class Record:
         if run.origin is None:
             run.origin = self.clock.monotonic() - run.offset
         offset = self.clock.monotonic() - run.origin
-        event = Event(run.id, run.sequence + 1, step, type, offset, self.clock.time(), data)
+        event = _new(Event, (run.id, run.sequence + 1, step, type, offset, self.clock.time(), data))
         for sink in self._keeper:
             sink(event)
         run.apply(event)
@@ -181,14 +182,10 @@ def _safe(name: str) -> str:
 
 def _message(seen: Observation) -> FrozenDict:
     """The data of an end: the very message that the model gets to see."""
-    data = FrozenDict(
-        role="tool",
-        tool=seen.tool,
-        tool_result=seen.output,
-        call_id=seen.call_id,
-        is_error=seen.outcome is not _OK,
-    )
-    return FrozenDict(data, **_details(seen)) if data["is_error"] or seen.metadata else data
+    call_id, tool, output, outcome, _error, metadata = seen
+    failed = outcome is not _OK
+    data = FrozenDict(role="tool", tool=tool, tool_result=output, call_id=call_id, is_error=failed)
+    return FrozenDict(data, **_details(seen)) if failed or metadata else data
 
 
 def _details(seen: Observation) -> dict[str, Any]:

@@ -138,12 +138,12 @@ class Run:
 
     def apply(self, event: Event) -> None:
         """Let one event happen to this run."""
-        self.sequence, self.step, self.offset = event.sequence, event.step, event.offset
-        meaning = MEANINGS.get(event.type)
+        _, self.sequence, self.step, kind, self.offset, _, data = event
+        meaning = MEANINGS.get(kind)
         if meaning is None:
-            self.notes[event.type].append(event.data)
+            self.notes[kind].append(data)
         else:
-            meaning(self, event.data)
+            meaning(self, data)
 
     def _stopped(self, data: FrozenDict) -> None:
         failed = data["reason"] == StopReason.ERROR

@@ -57,7 +57,6 @@ class ToolExecutionContext:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     clock: Clock = field(default_factory=RealClock)
     call_id: str = ""
-    idempotency_key: str = ""
     attempt: int = 1
     run: Run | None = None
     harness: Harness | None = None
@@ -66,8 +65,14 @@ class ToolExecutionContext:
     def of(cls, harness: Harness, run: Run, call: Call) -> ToolExecutionContext:
         """The context of one call in a run."""
         metadata = {"tool_registry": harness.tools}
-        key, attempt = f"{run.id}:{call.call_id}", run.attempts[call.call_id]
-        return cls(harness.cwd, metadata, harness.clock, call.call_id, key, attempt, run, harness)
+        call_id = call.call_id
+        attempt = run.attempts[call_id]
+        return cls(harness.cwd, metadata, harness.clock, call_id, attempt, run, harness)
+
+    @property
+    def idempotency_key(self) -> str:
+        """The name of this call among all calls of all runs."""
+        return f"{self.run.id if self.run else ''}:{self.call_id}"
 
 
 class BaseTool(ABC):
