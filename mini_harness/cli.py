@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,22 +25,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         # nobody to write to, and Python would complain about that once more at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        return 130  # what a shell calls a command that Ctrl-C has ended
 
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace, rest: list[str]) -> int:
     match options.command:
-        case "learn":
-            if rest:
-                parser.error(f"learn doesn't know {' '.join(rest)}")
-            return _learn(options)
         case "demo":
             from mini_harness.course import demo
 
             return demo.main(rest)
-        case _:
+        case "build":
             from mini_harness.course import build
 
             return build.main(rest)
+        case command:
+            if rest:
+                parser.error(f"{command} doesn't know {' '.join(rest)}")
+            from mini_harness.course import commands
+
+            return commands.run(options)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -50,19 +55,44 @@ def _parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"mini-harness {version('mini-harness')}"
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    learn = commands.add_parser("learn", help="open JupyterLab on a lesson", allow_abbrev=False)
-    learn.add_argument("step", nargs="?", metavar="STEP", help="the lesson's step (default: v0)")
+    learn = _add(commands, "learn", "open JupyterLab on a lesson")
+    learn.add_argument("step", nargs="?", metavar="STEP", help="as v0 (default: start)")
     learn.add_argument("--no-browser", action="store_true", help="only print the address")
     learn.add_argument("--port", type=_port, metavar="N", help="default: 8888, or the next free")
-    learn.add_argument(
-        "--workspace",
-        type=Path,
-        metavar="DIR",
-        help="your copies of the lessons (default: $MINI_HARNESS_HOME or ~/mini-harness)",
-    )
+    for name, does in (
+        ("check", "run the checks of your exercises: 0 if all pass, else 1"),
+        ("watch", "check again whenever you save a file, until Ctrl-C"),
+    ):
+        which = _add(commands, name, does)
+        which.add_argument("what", nargs="?", metavar="STEP|ID", help="default: all of them")
+    hint = _add(commands, "hint", "the next hint for an exercise")
+    hint.add_argument("id", metavar="ID", help="the exercise, as v0-act")
+    hint.add_argument("level", nargs="?", type=int, metavar="LEVEL", help="1 is the gentlest")
+    solution = _add(commands, "solution", "write the solution beside your own file")
+    solution.add_argument("id", metavar="ID", help="an exercise that passes")
+    solution.add_argument("--give-up", action="store_true", help="or one that doesn't")
+    reset = _add(commands, "reset", "start an exercise again; what you wrote is kept")
+    reset.add_argument("id", metavar="ID", help="the exercise, as v0-act")
+    _add(commands, "progress", "which exercises pass")
+    _add(commands, "update", "get newer versions of the lessons; your changes stay")
+    _add(commands, "doctor", "look for what could keep the lessons from running")
     # These two read their own arguments, --help too.
     commands.add_parser("demo", help="the lessons' story, run in the terminal", add_help=False)
     commands.add_parser("build", help="build the notebooks from lessons/", add_help=False)
+    return parser
+
+
+def _add(commands: Any, name: str, does: str) -> argparse.ArgumentParser:
+    """A command that works in a learner's workspace."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=does, description=f"{does[0].upper()}{does[1:]}.", allow_abbrev=False
+    )
+    parser.add_argument(
+        "--workspace",
+        type=Path,
+        metavar="DIR",
+        help="default: $MINI_HARNESS_HOME, the current folder if it is one, or ~/mini-harness",
+    )
     return parser
 
 
@@ -70,21 +100,6 @@ def _port(text: str) -> int:
     if text.isdecimal() and int(text) < 65536:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is no port: take a number from 0 to 65535")
-
-
-def _learn(options: argparse.Namespace) -> int:
-    from mini_harness.course.learn import LearnError, learn
-
-    try:
-        return learn(
-            options.step,
-            workspace=options.workspace,
-            port=options.port,
-            browser=not options.no_browser,
-        )
-    except LearnError as error:
-        print(f"mini-harness learn: {error}", file=sys.stderr)
-        return 2
 
 
 def _speak_utf8() -> None:

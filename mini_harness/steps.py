@@ -64,8 +64,21 @@ class Step:
         return tuple(name for names in self.adds.values() for name in names)
 
 
+LADDER: Mapping[str, str] = MappingProxyType(
+    {
+        "v0": "Loop and tool",
+        "v1": "Policy, trace, step limit",
+        "v2": "Retry, time-out, budget",
+        "v3": "Session, checkpoint, resume",
+        "v4": "Evidence and verification",
+        "v5": "Failure corpus and regression",
+        "v6": "Quality gate",
+    }
+)
+"""The titles of all steps, also of those that are still to come (SEEDS A28)."""
+
 STEPS: Mapping[str, Step] = MappingProxyType(
-    {"v0": Step("v0", "Loop and tool", MappingProxyType(_V0))}
+    {"v0": Step("v0", LADDER["v0"], MappingProxyType(_V0))}
 )
 """The steps that exist, in their order."""
 

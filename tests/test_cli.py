@@ -4,9 +4,9 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import tomllib
@@ -19,14 +19,9 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from mini_harness.course.learn import (
-    LearnError,
-    default_workspace,
-    find_lesson,
-    free_port,
-    lesson_files,
-    make_workspace,
-)
+from mini_harness.course.exercises import exercises
+from mini_harness.course.learn import LearnError, find_lesson, free_port
+from mini_harness.course.workspace import lesson_files, make, save_module
 from tests.conftest import ROOT
 from tests.serving import family, private_environment, served, until
 
@@ -77,6 +72,9 @@ def test_version_is_the_projects_own(tmp_path: Path) -> None:
         ["learn", "v0", "--port", "65536"],
         ["learn", "--nonsense"],
         ["build", "v99"],
+        ["check", "v99"],
+        ["hint"],
+        ["reset", "v0-nothing"],
         ["nonsense"],
         [],
     ],
@@ -108,71 +106,43 @@ def test_asking_for_the_version_imports_no_subcommand() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_every_command_says_what_it_does_and_asks_for_nothing_more(tmp_path: Path) -> None:
+    said = run("--help", home=tmp_path).stdout
+    names = re.findall(r"^    (\w+) +\S", said, re.MULTILINE)
+    assert {"learn", "check", "watch", "hint", "solution", "reset", "update"} <= set(names)
+    for name in names:
+        done = run(name, "--help", home=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith(f"usage: mini-harness {name} ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback(tmp_path: Path) -> None:
+    """Stopped in the middle of a check, as by a learner who has lost patience."""
+    workspace = make(tmp_path / "mini-harness")
+    started = workspace / "started"
+    endless = f"open({str(started)!r}, 'w').close()\nwhile True: pass\n"
+    save_module(workspace, exercises("v0")[0].module, endless)
+    with subprocess.Popen(
+        [*COMMAND, "check"],
+        cwd=tmp_path,
+        env=private_environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        until(lambda: started.exists() or None, 60, lambda: "the check didn't start")
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (130, b"")
+
+
 def test_a_step_or_the_whole_name_finds_a_lesson() -> None:
     lessons = [Path("v0_loop_and_tool.ipynb"), Path("v0b_tool_system.ipynb")]
     assert find_lesson("v0", lessons) == lessons[0]
     assert find_lesson("v0b", lessons) == find_lesson("v0b_tool_system", lessons) == lessons[1]
     with pytest.raises(LearnError, match=r"the lessons are: v0, v0b$"):
         find_lesson("v", lessons)
-
-
-# --- the workspace ----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def lessons(tmp_path: Path) -> list[Path]:
-    made = [tmp_path / "lessons" / f"v{number}_x.ipynb" for number in (0, 1)]
-    made[0].parent.mkdir()
-    for lesson in made:
-        lesson.write_text(f"lesson {lesson.name}", encoding="utf-8")
-        lesson.chmod(stat.S_IRUSR)
-    return made
-
-
-def test_a_learners_file_is_never_overwritten_and_a_missing_one_is_added(
-    tmp_path: Path, lessons: list[Path]
-) -> None:
-    workspace = tmp_path / "deep" / "workspace"
-    workspace.mkdir(parents=True)
-    (workspace / "v0_x.ipynb").write_text("my own work", encoding="utf-8")
-
-    make_workspace(workspace, lessons)
-
-    names = sorted(path.name for path in workspace.iterdir())
-    assert names == ["v0_x.ipynb", "v1_x.ipynb"]
-    assert (workspace / "v0_x.ipynb").read_text(encoding="utf-8") == "my own work"
-    assert (workspace / "v1_x.ipynb").read_text(encoding="utf-8") == "lesson v1_x.ipynb"
-    assert (workspace / "v1_x.ipynb").stat().st_mode & stat.S_IWUSR
-
-
-def test_a_learners_link_is_kept_even_when_it_leads_nowhere(
-    tmp_path: Path, lessons: list[Path]
-) -> None:
-    workspace = tmp_path / "workspace"
-    workspace.mkdir()
-    (workspace / "v0_x.ipynb").symlink_to(tmp_path / "not mounted" / "v0_x.ipynb")
-
-    make_workspace(workspace, lessons)
-
-    assert (workspace / "v0_x.ipynb").is_symlink()
-    assert not (tmp_path / "not mounted").exists()
-
-
-def test_a_workspace_that_cannot_be_made_is_said_in_one_line(
-    tmp_path: Path, lessons: list[Path]
-) -> None:
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(LearnError, match=r"can't write the workspace .*file.*--workspace"):
-        make_workspace(tmp_path / "file", lessons)
-
-
-def test_the_workspace_is_named_by_the_environment_or_lies_in_the_home(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_workspace() == tmp_path / "mini-harness"
-    monkeypatch.setenv("MINI_HARNESS_HOME", "~/elsewhere")
-    assert make_workspace(default_workspace(), []) == tmp_path / "elsewhere"
 
 
 # --- the server -------------------------------------------------------------------------------
@@ -220,6 +190,31 @@ def test_learn_serves_its_own_kernel_with_a_token_and_asks_nothing(tmp_path: Pat
         False,
     )
     assert (tmp_path / "mini-harness" / lesson_files()[0].name).exists()
+
+
+def test_a_terminal_in_jupyterlab_has_the_command_and_the_workspace(tmp_path: Path) -> None:
+    """Though nobody has activated the environment, and another workspace is the usual one."""
+    workspace = make(tmp_path / "other")
+    module = exercises("v0")[0]
+    save_module(workspace, module.module, module.solution)
+    env = private_environment(tmp_path) | {"PATH": os.defpath}
+    command = [*COMMAND, "learn", "--no-browser", "--port", "0", "--workspace", str(workspace)]
+    with served(command, cwd=tmp_path, env=env, log=tmp_path / "log") as address:
+        post(address, "/api/kernels", {"name": "python3"})
+        (kernel,) = [p for p in family(os.getpid()) if "ipykernel_launcher" in p.cmdline()]
+        inherited = kernel.environ()
+    found = shutil.which("mini-harness", path=inherited["PATH"])
+    assert found is not None
+    done = subprocess.run(
+        [found, "check", module.id],
+        cwd=tmp_path,
+        env=inherited,
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_one_ctrl_c_ends_the_server_and_its_kernels(tmp_path: Path) -> None:

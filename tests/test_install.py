@@ -64,7 +64,10 @@ def test_the_wheel_holds_package_and_lessons_and_serves_them_from_an_empty_folde
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     lessons = {path.name for path in (fresh_copy / "notebooks").glob("*.ipynb")}
     package = {path.as_posix() for path in project_files if path.parts[0] == "mini_harness"}
-    assert names == package | {f"mini_harness/course/notebooks/{name}" for name in lessons}
+    sources = {path.as_posix() for path in project_files if path.parts[0] == "lessons"}
+    assert {f"lessons/{name[:-6]}/lesson.md" for name in lessons} <= sources
+    built = {f"notebooks/{name}" for name in lessons}
+    assert names == package | {f"mini_harness/course/{name}" for name in built | sources}
 
     python = tmp_path / "venv" / "bin" / "python"
     run(uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv", cwd=fresh_copy)
@@ -80,6 +83,20 @@ def test_the_wheel_holds_package_and_lessons_and_serves_them_from_an_empty_folde
     ):
         assert {path.name for path in (tmp_path / "mini-harness").glob("*.ipynb")} == lessons
     assert list(empty.iterdir()) == []
+    command = python.with_name("mini-harness")
+    assert "All is well." in run(command, "doctor", cwd=tmp_path)
+    exercises = re.findall(r"^  (v0-\w+)", run(command, "progress", cwd=tmp_path), re.MULTILINE)
+    assert exercises, "the exercises come from the lessons in the wheel"
+    for exercise in exercises:
+        do_it(command, exercise, tmp_path)
+    assert f"{len(exercises)} of {len(exercises)} " in run(command, "check", "v0", cwd=tmp_path)
+
+
+def do_it(command: Path, exercise: str, folder: Path) -> None:
+    """As a learner does who gives up: the solution becomes their own file."""
+    said = run(command, "solution", exercise, "--give-up", cwd=folder)
+    (solution,) = re.findall(r"is in (\S+_solution\.py)\.", said)
+    shutil.copy(solution, solution.replace("_solution", ""))
 
 
 # --- README.md --------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from mini_harness.models.scripted import ScriptedModel
 from mini_harness.sync import run_sync
 from mini_harness.tools.base import ToolExecutionContext
 from mini_harness.tools.function import tool
+from tests.kernels import kernel
 from tests.loops import DONE, call
 
 ROOT = Path(__file__).parent.parent
@@ -100,6 +101,64 @@ def test_the_callers_context_variables_are_kept() -> None:
     assert asyncio.run(cell()) == "the cell"
     assert contextvars.copy_context().run(plain) == "the script"
     assert WHO.get() == "nobody"
+
+
+CELLS = {
+    "plain": "print(harness.run_sync(GOAL).unwrap())",
+    "awaited": "print((await harness.run(GOAL)).unwrap())",
+    "inside an async function": """\
+async def ask():
+    return harness.run_sync(GOAL).unwrap()
+
+
+print(await ask())
+""",
+    "in a worker thread": """\
+answers = []
+worker = Thread(target=lambda: answers.append(harness.run_sync(GOAL).unwrap()))
+worker.start()
+worker.join()
+print(*answers)
+""",
+    "with a server that the cell starts and stops": """\
+with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
+    serving = Thread(target=server.serve_forever)
+    serving.start()
+    tool = Tool("read_build", "Read build status.", status)
+    print(Harness(DemoModel(), [tool]).run_sync(GOAL).unwrap())
+    server.shutdown()
+    serving.join()
+""",
+}
+FIRST_CELL = """\
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from mini_harness import DemoModel, Harness, Tool
+from mini_harness.tools.builds import TOOLS
+
+GOAL = "How is build-102?"
+harness = Harness(DemoModel(), TOOLS)
+SimpleHTTPRequestHandler.log_message = lambda *_: None
+
+
+def status(build_id: str) -> str:
+    try:
+        urlopen(f"http://127.0.0.1:{server.server_port}/{build_id}")
+    except HTTPError as error:
+        error.close()
+        return "failed"
+"""
+
+
+def test_in_the_cells_of_a_real_notebook_each_way_works_and_twice(tmp_path: Path) -> None:
+    """report N01: one kernel, one after the other"""
+    with kernel(tmp_path) as shell:
+        assert shell.run(FIRST_CELL) == []
+        for way in [*CELLS, *CELLS]:
+            assert shell.printed(CELLS[way]) == "The build status is: failed\n", way
 
 
 async def fail() -> None:

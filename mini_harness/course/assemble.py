@@ -8,8 +8,10 @@ import re
 import nbformat
 from nbformat import NotebookNode
 
+from mini_harness.course.exercises import ExerciseError, stub_of
 from mini_harness.course.includes import IncludeError, symbol_source
 from mini_harness.course.markdown import Image, outline
+from mini_harness.course.questions import QuestionError, as_markdown, read_questions
 from mini_harness.course.source import Cell, Lesson
 from mini_harness.course.tables import TableError, generated, registry
 
@@ -52,7 +54,7 @@ def cell_id(lesson: str, section: str, name: str) -> str:
 
 
 def _code(lesson: Lesson, cell: Cell) -> NotebookNode:
-    source = "\n".join(_include(lesson, cell, cell.source.split("\n")))
+    source = "\n".join(_include(lesson, cell, _stub(lesson, cell).split("\n")))
     length = len(source.split("\n"))
     if length > CODE_LINES:
         lesson.fail(cell.line, f"cell {cell.name!r} has {length} lines, {CODE_LINES} at most")
@@ -65,6 +67,16 @@ def _code(lesson: Lesson, cell: Cell) -> NotebookNode:
         metadata["reason"] = cell.reason
     node: NotebookNode = nbformat.v4.new_code_cell(source, metadata=metadata)
     return node
+
+
+def _stub(lesson: Lesson, cell: Cell) -> str:
+    """A cell's source, with the stub in the place of an exercise's solution."""
+    if cell.exercise is None:
+        return cell.source
+    try:
+        return stub_of(f"{cell.source}\n").strip()
+    except ExerciseError as error:
+        lesson.fail(cell.line, str(error))
 
 
 def _include(lesson: Lesson, cell: Cell, lines: list[str], first: int = 0) -> list[str]:
@@ -112,9 +124,13 @@ def _fence(lesson: Lesson, cell: Cell, lines: list[str], first: int) -> list[str
 
 def _generate(lesson: Lesson, cell: Cell, lines: list[str], first: int) -> list[str]:
     wanted = GENERATE.fullmatch(lines[0].strip())
+    what = wanted["what"].strip() if wanted else lines[0]
     try:
-        table = generated(wanted["what"].strip() if wanted else lines[0], registry())
-    except TableError as error:
+        if what == "questions":
+            table = as_markdown(read_questions(lesson.path))
+        else:
+            table = generated(what, registry())
+    except (TableError, QuestionError) as error:
         lesson.fail(cell.line + first, str(error))
     return ["", *table.split("\n"), ""]
 

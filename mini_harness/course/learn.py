@@ -3,7 +3,11 @@
 import os
 import socket
 from pathlib import Path
+from sysconfig import get_path
 from urllib.parse import quote
+
+from mini_harness.course.update import newer
+from mini_harness.course.workspace import default_workspace, lesson_files, make
 
 HERE = Path(__file__).parent
 DEFAULT_STEP = "v0"
@@ -20,23 +24,19 @@ def learn(step: str | None, *, workspace: Path | None, port: int | None, browser
     """Serve the lesson of `step` until Ctrl-C or SIGTERM; the exit code.
 
     `step` is a step ("v0") or a lesson's whole name. `port` 0 means any free one.
-    Raises LearnError for an unknown step, a workspace that can't be written, or no free port.
+    Raises LearnError for an unknown step or no free port, WorkspaceError.
     """
     lesson = find_lesson(step or DEFAULT_STEP, lesson_files())
-    folder = make_workspace(workspace or default_workspace(), lesson_files())
+    folder = make(workspace or default_workspace())
     wanted = DEFAULT_PORT if port is None else port
     chosen = free_port(wanted)
     if wanted and chosen != wanted:
         print(f"Port {wanted} is in use; taking {chosen}.", flush=True)
+    if newer(folder):
+        print("Some files have newer versions: `mini-harness update` gets them.", flush=True)
     print(f"The lessons are in {folder}. Ctrl-C ends JupyterLab and its kernels.", flush=True)
     serve(folder, lesson.name, chosen, browser)
     return 0
-
-
-def lesson_files() -> list[Path]:
-    """The built lessons: beside this file when installed, at the root in a clone."""
-    installed, clone = HERE / "notebooks", HERE.parent.parent / "notebooks"
-    return sorted((installed if installed.is_dir() else clone).glob("*.ipynb"))
 
 
 def find_lesson(step: str, lessons: list[Path]) -> Path:
@@ -50,35 +50,6 @@ def find_lesson(step: str, lessons: list[Path]) -> Path:
 
 def step_of(lesson: Path) -> str:
     return lesson.stem.partition("_")[0]
-
-
-def default_workspace() -> Path:
-    named = os.environ.get("MINI_HARNESS_HOME")
-    return Path(named) if named else Path.home() / "mini-harness"
-
-
-def make_workspace(folder: Path, lessons: list[Path]) -> Path:
-    """Copy in the lessons that aren't there yet; a file that is there is never touched."""
-    folder = folder.expanduser().resolve()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for lesson in lessons:
-            add_file(folder / lesson.name, lesson.read_bytes())
-    except OSError as error:
-        raise LearnError(
-            f"can't write the workspace {folder}: {error.strerror}; "
-            "name another folder with --workspace"
-        ) from error
-    return folder
-
-
-def add_file(target: Path, content: bytes) -> None:
-    """All of it or nothing: half a lesson would be kept for ever as the learner's own."""
-    if target.exists() or target.is_symlink():
-        return
-    part = target.with_name(f".{target.name}.{os.getpid()}")
-    part.write_bytes(content)
-    part.replace(target)
 
 
 def free_port(wanted: int) -> int:
@@ -99,8 +70,11 @@ def serve(folder: Path, notebook: str, port: int, browser: bool) -> None:
     """Run JupyterLab in this process, so that Ctrl-C and SIGTERM go straight to it.
 
     Its token stays on. The kernels it offers are this interpreter's (course/jupyter/ says so),
-    and what a person has set in their own Jupyter stays in force.
+    and what a person has set in their own Jupyter stays in force. In a terminal or a cell there,
+    `mini-harness check` finds this installation and this workspace.
     """
+    os.environ["MINI_HARNESS_HOME"] = str(folder)
+    os.environ["PATH"] = os.pathsep.join([get_path("scripts"), os.environ.get("PATH", os.defpath)])
     paths = [str(HERE / "jupyter"), os.environ.get("JUPYTER_CONFIG_PATH", "")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
     arguments = [

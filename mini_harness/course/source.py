@@ -14,8 +14,8 @@ from typing import Any, Literal, NoReturn
 from mini_harness.course.markdown import development_tool, outline
 
 FRONT_MATTER = ("lesson", "title", "step", "kind")
-KINDS = ("ladder",)
-OPTIONS = ("name", "tags", "reason", "draft")
+KINDS = ("start", "ladder")
+OPTIONS = ("name", "tags", "reason", "draft", "exercise", "improves")
 TAGS = ("nbval-ignore-output",)
 FORBIDDEN_MARKDOWN = (
     (r":::", "no directives: write plain Markdown"),
@@ -39,6 +39,8 @@ class Cell:
 
     `line` is the line of the file, from 1, on which `source` starts. `name` is what the author
     wrote with `:name:`; a Markdown cell is called text_1, text_2 … within its section.
+    A cell with an `exercise` holds the solution. If it `improves` another exercise it is no cell
+    of the notebook: the learner goes back to that one.
     """
 
     kind: Literal["code", "markdown"]
@@ -49,6 +51,8 @@ class Cell:
     tags: tuple[str, ...] = ()
     reason: str | None = None
     draft: bool = False
+    exercise: str | None = None
+    improves: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class Lesson:
     name: str
     title: str
     step: str
+    kind: str
     cells: tuple[Cell, ...]
 
     def fail(self, line: int, advice: str) -> NoReturn:
@@ -95,7 +100,9 @@ class _Reader:
             for raw, start in zip(notebook.cells, starts, strict=True)
             for cell in self.cells(raw, start)
         ]
-        return Lesson(self.path, front["lesson"], front["title"], front["step"], tuple(cells))
+        shown = tuple(cell for cell in cells if cell.improves is None)
+        name, title, step, kind = (front[key] for key in FRONT_MATTER)
+        return Lesson(self.path, name, title, step, kind, shown)
 
     def front_matter(self, front: Mapping[str, Any]) -> Mapping[str, str]:
         expected = ", ".join(FRONT_MATTER)
@@ -136,6 +143,8 @@ class _Reader:
             tags=tags,
             reason=reason,
             draft=self.draft(raw.metadata, fence),
+            exercise=raw.metadata.get("exercise"),
+            improves=raw.metadata.get("improves"),
         )
 
     def code_name(self, name: object, fence: int) -> str:

@@ -7,7 +7,6 @@ agent can run. Only the model is written down, and only offline.
 from __future__ import annotations
 
 import shutil
-from importlib.metadata import version
 from importlib.resources import as_file, files
 from itertools import count
 from pathlib import Path
@@ -22,21 +21,6 @@ ANSWER = (
 
 WRITTEN = ("reruns.log", "deployments.log")
 """What the story's tools write, and a fresh farm forgets."""
-
-
-class WrongVersion(RuntimeError):
-    """A lesson was opened with another version of the package than it was written for."""
-
-
-def expects(minor: str) -> str:
-    """Say which version is here. Raises WrongVersion unless it is of the ``minor`` line."""
-    here = version("mini-harness")
-    if not here.startswith(f"{minor}."):
-        raise WrongVersion(
-            f"This lesson was written for mini_harness {minor}, and here is {here}. "
-            f"Install the other one: pip install 'mini-harness=={minor}.*'"
-        )
-    return f"mini_harness {minor}: ready."
 
 
 def fresh_farm(folder: Path | str = "farm") -> Path:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from mini_harness.course.exercises import lesson_folders
 from mini_harness.course.includes import names_of
 
-ASKED = "write `generate: step v0` or `generate: changes v1`"
+ASKED = "write `generate: step v0`, `changes v1`, `ladder` or `questions`"
 
 
 class TableError(Exception):
@@ -40,6 +41,8 @@ def generated(what: str, steps: Mapping[str, Step]) -> str:
             return step_table(steps[name])
         case ["changes", name] if name in steps:
             return step_table(steps[name]) + _unchanged(name, steps)
+        case ["ladder"]:
+            return ladder_table()
         case ["step" | "changes", name]:
             raise TableError(f"no step {name!r}: the steps are {', '.join(steps)}")
         case _:
@@ -57,6 +60,19 @@ def step_table(step: Step) -> str:
         names = ", ".join(f"`{n}`" for n in _defined(text) if n in step.public_names)
         rows.append(f"| `{module}` | {names} | {length} |")
     rows.append(f"| together | | {total} |")
+    return "\n".join(rows)
+
+
+def ladder_table() -> str:
+    """One row a step, also of those to come, with a link to its notebook where there is one."""
+    from mini_harness.steps import LADDER
+
+    lessons = {folder.name.partition("_")[0]: folder.name for folder in lesson_folders()}
+    rows = ["| step | what you add | lesson |", "|---|---|---|"]
+    for name, title in LADDER.items():
+        lesson = lessons.get(name)
+        link = f"[{lesson}]({lesson}.ipynb)" if lesson else "to come"
+        rows.append(f"| {name} | {title} | {link} |")
     return "\n".join(rows)
 
 

@@ -16,23 +16,24 @@ from mini_harness.models.scripted import ScriptedModel
 
 
 class ModeToggle:
-    """Offline or real: shown as buttons, as a card where no widget lives, and as one line of text.
+    """Offline or real: a box to tick, a card where no widget lives, and one line of text.
 
+    A box, since keyboards and screen readers know one, and it keeps the focus when it springs back.
     Ask it for a model and a clock; switching needs no restart.
     """
 
     def __init__(self, mode: Mode | None = None) -> None:
         self.mode = mode or choose_mode()
-        self._buttons = ipywidgets.ToggleButtons(
-            options=["offline", "real"], value=self.mode.name, description="Model"
+        self._real = ipywidgets.Checkbox(
+            self._is_real(), description="use a real model", indent=False
         )
-        self._says = ipywidgets.HTML(self._sentence())
-        self._buttons.observe(self._switched, names="value")
-        self._box = ipywidgets.VBox([self._buttons, self._says])
+        self._says = ipywidgets.HTML(self._line())
+        self._real.observe(self._switched, names="value")
+        self._both = ipywidgets.VBox([self._real, self._says])
 
     def model(self, turns: Iterable[Any]) -> Model:
         """The model in force: offline, the one that plays these turns; else the real one."""
-        if self.mode.name == "offline":
+        if not self._is_real():
             return ScriptedModel(turns)
         from mini_harness.models.anthropic import AnthropicModel
 
@@ -40,27 +41,29 @@ class ModeToggle:
 
     def clock(self) -> Clock:
         """The clock that goes with it: offline it is virtual, so that runs compare."""
-        return VirtualClock() if self.mode.name == "offline" else RealClock()
+        return RealClock() if self._is_real() else VirtualClock()
 
     def _switched(self, change: dict[str, Any]) -> None:
-        if change["new"] == self.mode.name:
+        if change["new"] == self._is_real():
             return
         try:
-            self.mode = choose_mode(change["new"])
-            says = self._sentence()
+            self.mode = choose_mode("real" if change["new"] else "offline")
+            says = self._line()
         except ModeError as error:
             says = html.escape(str(error))
-        # Where the switch couldn't be made, the buttons go back to what is in force.
-        self._buttons.value = self.mode.name
+        # Where the switch couldn't be made, the box goes back to what is in force.
+        self._real.value = self._is_real()
         self._says.value = says
 
-    def _sentence(self) -> str:
-        return html.escape(str(self.mode))
+    def _is_real(self) -> bool:
+        return self.mode.name == "real"
+
+    def _line(self) -> str:
+        return f"<b>Model:</b> {html.escape(str(self.mode))}"
 
     def __repr__(self) -> str:
         return f"Model: {self.mode}"
 
     def _ipython_display_(self) -> None:
-        card = f"<p><b>Model:</b> {self._sentence()}</p>"
-        live = self._box._repr_mimebundle_() or {}
-        display({**live, "text/html": card, "text/plain": repr(self)}, raw=True)
+        live = self._both._repr_mimebundle_() or {}
+        display({**live, "text/html": f"<p>{self._line()}</p>", "text/plain": repr(self)}, raw=True)

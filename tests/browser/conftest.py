@@ -44,25 +44,31 @@ def chromium() -> str:
     pytest.skip(reason)
 
 
-@pytest.fixture
-def lab(chromium: str, tmp_path: Path) -> Iterator[Lab]:
-    workspace = tmp_path / "workspace"
-    command = [sys.executable, "-m", "mini_harness.cli", "learn", "--no-browser", "--port", "0"]
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where one module's server and browser keep their files."""
+    return tmp_path_factory.mktemp("browser")
+
+
+@pytest.fixture(scope="module")
+def lab(chromium: str, folder: Path) -> Iterator[Lab]:
+    workspace = folder / "workspace"
+    command = [sys.executable, "-m", "mini_harness.cli", "learn", "v0", "--no-browser"]
     with served(
-        [*command, "--workspace", str(workspace)],
-        cwd=tmp_path,
-        env=private_environment(tmp_path),
-        log=tmp_path / "server.log",
+        [*command, "--port", "0", "--workspace", str(workspace)],
+        cwd=folder,
+        env=private_environment(folder),
+        log=folder / "server.log",
     ) as address:
         yield Lab(address, workspace)
 
 
-@pytest.fixture
-def page(chromium: str, tmp_path: Path) -> Iterator[Page]:
-    """A tab in a Chromium with an empty profile. Closed before the next test: it holds a loop."""
+@pytest.fixture(scope="module")
+def page(chromium: str, folder: Path) -> Iterator[Page]:
+    """A tab in a Chromium with an empty profile. Closed after the module: it holds a loop."""
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
-            tmp_path / "profile",
+            folder / "profile",
             executable_path=chromium,
             headless=True,
             args=FLAGS,

@@ -1,6 +1,5 @@
 """The first minute of a learner: JupyterLab opens on the first lesson, and all of it runs."""
 
-import os
 from pathlib import Path
 
 import nbformat
@@ -10,10 +9,11 @@ from nbformat.reader import NotJSONError
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Lab
+from tests.browser.hands import SLOW, menu, open_lesson, shot
+from tests.kernels import code_cells
 from tests.serving import until
 
 pytestmark = pytest.mark.browser
-SLOW = 60_000  # milliseconds; a shared machine starts a kernel in 3 to 20 s
 
 
 def test_the_first_lesson_opens_and_every_cell_runs(lab: Lab, page: Page) -> None:
@@ -21,10 +21,7 @@ def test_the_first_lesson_opens_and_every_cell_runs(lab: Lab, page: Page) -> Non
     lesson = next(lab.workspace.glob("v0_*.ipynb"))
     take_outputs_away(lesson)
 
-    page.goto(lab.address)
-    expect(page.locator(".jp-Notebook .jp-CodeCell").first).to_be_visible(timeout=SLOW)
-    # Run All before the kernel is there makes JupyterLab ask for one.
-    expect(page.locator("#jp-main-statusbar")).to_contain_text("(ipykernel) | Idle", timeout=SLOW)
+    open_lesson(page, lab)
     expect(page.locator(".jp-Dialog, .Toastify__toast")).to_have_count(0)
     shot(page, "1-opened")
 
@@ -48,15 +45,6 @@ def take_outputs_away(lesson: Path) -> None:
     nbformat.write(notebook, lesson)
 
 
-def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def menu(page: Page, name: str, entry: str) -> None:
-    page.locator(".lm-MenuBar-itemLabel", has_text=name).first.click()
-    page.locator(".lm-Menu-itemLabel").get_by_text(entry, exact=True).click()
-
-
 def all_have_run(page: Page, lesson: Path) -> list[NotebookNode] | None:
     """Save, and read what was saved: the page itself holds only the cells near the window."""
     page.keyboard.press("Control+s")
@@ -74,9 +62,3 @@ def seen(page: Page, lesson: Path) -> str:
     cells = code_cells(nbformat.read(lesson, as_version=4))
     waiting = [cell.source for cell in cells if cell.execution_count is None]
     return f"{len(waiting)} of {len(cells)} cells have not run; the first:\n{waiting[:1]}"
-
-
-def shot(page: Page, name: str) -> None:
-    folder = os.environ.get("MINI_HARNESS_SHOTS")
-    if folder:
-        page.screenshot(path=Path(folder) / f"{name}.png")

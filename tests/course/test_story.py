@@ -83,9 +83,3 @@ def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
 
 def test_every_build_has_its_log(farm: Path) -> None:
     assert {path.stem for path in (farm / "logs").iterdir()} == set(BUILDS)
-
-
-def test_a_lesson_of_another_version_says_so() -> None:
-    assert "ready" in story.expects("0.1")
-    with pytest.raises(story.WrongVersion, match=r"written for mini_harness 9\.9"):
-        story.expects("9.9")

@@ -53,8 +53,8 @@ def test_a_switch_that_cannot_be_made_says_why_and_springs_back(
     monkeypatch.delenv("PYTEST_VERSION")
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     toggle = ModeToggle(OFFLINE)
-    toggle._buttons.value = "real"
-    assert toggle._buttons.value == "offline"
+    toggle._real.value = True
+    assert toggle._real.value is False
     assert "ANTHROPIC_API_KEY" in toggle._says.value
     assert toggle.mode.name == "offline"
 
@@ -64,13 +64,32 @@ def test_a_switch_takes_effect_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     monkeypatch.setenv("MODEL_ID", "claude-haiku-5-5")
     toggle = ModeToggle(OFFLINE)
-    toggle._buttons.value = "real"
+    toggle._real.value = True
     assert isinstance(toggle.model([]), AnthropicModel)
-    toggle._buttons.value = "offline"
+    toggle._real.value = False
     assert isinstance(toggle.model([]), ScriptedModel)
+
+
+def test_one_click_switches_once_however_often_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """report N02: two views, two clicks each way, and the first toggle of a cell that ran twice"""
+    asked: list[str | None] = []
+
+    def choose(name: str | None = None) -> Mode:
+        asked.append(name)
+        return REAL if name == "real" else OFFLINE
+
+    monkeypatch.setattr("mini_harness.views.mode.choose_mode", choose)
+    old, new = ModeToggle(OFFLINE), ModeToggle(OFFLINE)
+    for _ in range(2):
+        shown(new, monkeypatch)
+    for value in (True, True, False, False):
+        new._real.value = value
+    assert asked == ["real", "offline"]
+    old._real.value = True
+    assert (old.mode.name, new.mode.name) == ("real", "offline")
 
 
 def test_under_pytest_real_stays_offline() -> None:
     toggle = ModeToggle(OFFLINE)
-    toggle._buttons.value = "real"
-    assert (toggle.mode.name, toggle._buttons.value) == ("offline", "offline")
+    toggle._real.value = True
+    assert (toggle.mode.name, toggle._real.value) == ("offline", False)

@@ -1,0 +1,55 @@
+"""One suite a step, three subjects: the package, the reference solutions, a learner's own harness.
+
+A check runs the subject and returns nothing, or raises ``Wrong``: what was called, what came
+back, what was expected, and the likely cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple
+
+SUITES = ("v0",)
+"""The steps that have a suite: each is a module here, with its CHECKS."""
+
+
+class Wrong(Exception):
+    """A check's finding, for the person who wrote the code."""
+
+    def __init__(self, *, called: str, got: str, expected: str, likely: str) -> None:
+        super().__init__(f"{called} gave {got}; expected: {expected}. {likely}")
+        self.called, self.got, self.expected, self.likely = called, got, expected, likely
+
+
+class Subject(NamedTuple):
+    """What is checked. The functions are found by name when a check asks for one."""
+
+    name: str
+    find: Callable[[str], Callable[..., Any]]
+
+    def act(self, tools: Mapping[str, Any], decision: Any) -> Any:
+        """Carry out one proposal: the text that the model gets to see."""
+        return self.find("act")(tools, decision)
+
+    def pursue(self, model: Any, tools: Mapping[str, Any], goal: str) -> Any:
+        """Work towards a goal with a model: the final answer."""
+        return self.find("pursue")(model, tools, goal)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One rule. ``exercise`` is the exercise that it grades; ``title`` says the rule."""
+
+    exercise: str
+    title: str
+    run: Callable[[Subject], None]
+
+
+def conformance(step: str) -> tuple[Check, ...]:
+    """The checks of one step, in order. Raises ValueError for a step without a suite."""
+    if step not in SUITES:
+        raise ValueError(f"There is no suite for {step!r}. There are: {', '.join(SUITES)}.")
+    checks: tuple[Check, ...] = import_module(f"{__name__}.{step}").CHECKS
+    return checks

@@ -1,0 +1,46 @@
+"""`mini-harness watch`: look at `my_harness/` again and again, and grade what has changed."""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mini_harness.course.borrow import PACKAGE
+from mini_harness.course.exercises import Exercise
+from mini_harness.course.grade import grade
+
+SECONDS = 0.5
+"""Between two looks. A learner doesn't notice it, and neither does the machine."""
+
+
+def watch(chosen: Sequence[Exercise], folder: Path) -> int:
+    """Until Ctrl-C, which is the way to end it: exit code 0. What is there at the start is new."""
+    print(f"Watching {folder / PACKAGE}. Ctrl-C ends it.", flush=True)
+    try:
+        for changed in changes(folder):
+            for each in [one for one in chosen if one.module in changed]:
+                print(f"\n{grade(each.id, folder)}", flush=True)
+    except KeyboardInterrupt:
+        pass
+    print("\nNo longer watching.")
+    return 0
+
+
+def changes(folder: Path) -> Iterator[set[str]]:
+    """For ever: the names of the modules that are new, or other, or gone since the last look."""
+    seen: dict[str, bytes] = {}
+    while True:
+        now = modules(folder)
+        yield {name for name in seen | now if seen.get(name) != now.get(name)}
+        seen = now
+        time.sleep(SECONDS)
+
+
+def modules(folder: Path) -> dict[str, bytes]:
+    """What every module of the learner's package holds now; one that just went away is left out."""
+    found = {}
+    for file in sorted((folder / PACKAGE).glob("*.py")):
+        try:
+            found[file.stem] = file.read_bytes()
+        except FileNotFoundError:
+            continue
+    return found

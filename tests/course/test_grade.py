@@ -1,0 +1,91 @@
+"""What a learner reads about what they wrote, whatever it is that they wrote."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from mini_harness.course import grade as grading
+from mini_harness.course.exercises import UnknownExercise, exercise
+from mini_harness.course.grade import grade
+from mini_harness.course.prove import graded
+from mini_harness.course.workspace import save_module
+
+HEAD = "from my_harness import act\n\n\ndef pursue(model, tools, goal):\n"
+
+
+def test_an_untouched_stub_is_not_done_yet(tmp_path: Path) -> None:
+    nothing = grade("v0-act", tmp_path)
+    save_module(tmp_path, "calls", exercise("v0-act").stub)
+    stub = grade("v0-act", tmp_path)
+    assert (nothing.status, stub.status) == ("untouched", "untouched")
+    assert str(nothing).startswith("v0-act: not done yet. There is no my_harness/calls.py yet.")
+    assert str(stub).startswith("v0-act: not done yet. my_harness/calls.py still holds the stub.")
+
+
+def test_a_package_that_lost_its_init_says_so(tmp_path: Path) -> None:
+    save_module(tmp_path, "calls", exercise("v0-act").solution)
+    (tmp_path / "my_harness" / "__init__.py").unlink()
+    assert "`mini-harness update` puts it back" in str(grade("v0-act", tmp_path))
+
+
+def test_an_unknown_exercise_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownExercise):
+        grade("v0-atc", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def pursue(model, tools, goal:\n    pass\n", "loop.py, line 1: '(' was never closed."),
+        ("def purse(model, tools, goal):\n    pass\n", "my_harness/loop.py defines no 'pursue'."),
+        ("import nowhere\n", "loop.py can't be imported: ModuleNotFoundError"),
+        ("raise SystemExit\n", "loop.py can't be imported: SystemExit()"),
+        ("import os\nos._exit(3)\n", "Python ended (exit code 3)"),
+        ("def pursue():\n    pass\n", "Does it take (model, tools, goal)?"),
+        (HEAD + "    raise NotImplementedError\n", "`raise NotImplementedError` is still there"),
+        (HEAD + "    raise SystemExit(4)\n", "SystemExit(4)"),
+        (HEAD + "    print('x' * 10**6)\n    return None\n", "0 of 6 checks hold"),
+    ],
+)
+def test_whatever_is_wrong_is_told(text: str, told: str) -> None:
+    report = graded(exercise("v0-loop"), text)
+    assert report.status == "failed"
+    assert told in str(report)
+
+
+def test_a_loop_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grading, "SECONDS", 3)
+    report = graded(exercise("v0-loop"), HEAD + "    while True:\n        pass\n")
+    assert report.status == "failed"
+    assert "stopped after 3 seconds" in str(report)
+    assert "never ends" in str(report)
+
+
+def test_a_loop_that_asks_for_ever_is_told_so_at_once() -> None:
+    body = "    while True:\n        model.decide([], [])\n"
+    assert "the model was asked again after its last turn" in str(
+        graded(exercise("v0-loop"), HEAD + body)
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no limit on memory there")
+def test_code_that_fills_the_memory_takes_nothing_with_it() -> None:
+    body = "    return bytes(3 << 30)\n"
+    report = graded(exercise("v0-loop"), HEAD + body)
+    assert report.status == "failed"
+    assert "MemoryError() was raised" in str(report)
+
+
+def test_a_file_in_the_workspace_can_not_take_the_place_of_the_library(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("raise RuntimeError\n", encoding="utf-8")
+    save_module(tmp_path, "calls", exercise("v0-act").solution)
+    assert grade("v0-act", tmp_path).status == "passed"
+
+
+def test_the_loop_is_graded_with_the_learners_own_act(tmp_path: Path) -> None:
+    """What is written counts; what isn't is borrowed."""
+    save_module(tmp_path, "loop", exercise("v0-loop").solution)
+    assert grade("v0-loop", tmp_path).status == "passed"
+    save_module(tmp_path, "calls", "def act(tools, decision):\n    return 'nothing'\n")
+    assert grade("v0-loop", tmp_path).status == "failed"
