@@ -10,9 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import mini_harness
-from mini_harness.course.exercises import Exercise, exercises, is_stub
-
-PACKAGE = "my_harness"
+from mini_harness.course.exercises import PACKAGE, Exercise, exercises, is_stub
 
 
 def borrower(package: str, path: Iterable[str]) -> Callable[[str], object]:

@@ -5,8 +5,14 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from mini_harness.course.borrow import PACKAGE
-from mini_harness.course.exercises import Exercise, UnknownExercise, exercise, exercises, is_stub
+from mini_harness.course.exercises import (
+    PACKAGE,
+    Exercise,
+    UnknownExercise,
+    exercise,
+    exercises,
+    is_stub,
+)
 from mini_harness.course.files import plain, write_whole
 from mini_harness.course.grade import Report, grade
 from mini_harness.course.learn import LearnError, learn

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from mini_harness.course.borrow import PACKAGE
+from mini_harness.course.exercises import PACKAGE
 from mini_harness.course.files import plain
 from mini_harness.course.state import HIDDEN, read, state_file
 from mini_harness.models.mode import choose_mode

@@ -20,6 +20,8 @@ from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
+PACKAGE = "my_harness"
+"""The learner's own package, in the workspace."""
 LEVELS = ("guided", "open", "stretch")
 HINTS = 3
 

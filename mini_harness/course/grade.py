@@ -17,9 +17,9 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal
 
-from mini_harness.course.borrow import PACKAGE, defined_in, written
+from mini_harness.course.borrow import defined_in, written
 from mini_harness.course.conformance import Check, Subject, Wrong, conformance
-from mini_harness.course.exercises import Exercise, exercise
+from mini_harness.course.exercises import PACKAGE, Exercise, exercise
 from mini_harness.frozen import shown
 
 SECONDS = 20

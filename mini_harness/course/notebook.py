@@ -7,18 +7,28 @@ Kernels that `mini-harness learn` starts load this module as an IPython extensio
 from __future__ import annotations
 
 import re
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mini_harness.course import guard
+from mini_harness.course.exercises import PACKAGE
 from mini_harness.course.guard import Told
-from mini_harness.course.renew import PACKAGE, renew, renew_unsaved
+from mini_harness.course.renew import renew, renew_unsaved
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 TARGET = re.compile(rf"{PACKAGE}/(?P<module>[A-Za-z]\w*)\.py")
+
+
+_home: list[Path] = []
+
+
+def home() -> Path:
+    """The workspace: where the kernel was when the lesson began. ``%cd`` doesn't move it."""
+    return _home[0] if _home else Path.cwd()
 
 
 class WrongVersion(Told):
@@ -57,6 +67,9 @@ def _equip(shell: InteractiveShell, lesson: str | None) -> None:
     def magic(line: str, cell: str) -> None:
         save(line, cell, shell)
 
+    if not _home:
+        _home.append(Path.cwd())
+        sys.path.append(str(home()))
     shell.magics_manager.register_function(magic, "cell", "save")
     guard.install(shell, lesson)
 
@@ -71,7 +84,7 @@ def check(exercise_id: str) -> None:
     from mini_harness.course.grade import grade
 
     try:
-        print(grade(exercise_id, Path.cwd()))
+        print(grade(exercise_id, home()))
     except UnknownExercise as error:
         raise Told(str(error)) from None
 
@@ -96,7 +109,7 @@ def doctor() -> None:
     """Print what is fine here, and what isn't with its mend."""
     from mini_harness.course.doctor import doctor_lines
 
-    print("\n".join(doctor_lines()))
+    print("\n".join(doctor_lines(home())))
 
 
 def save(line: str, cell: str, shell: InteractiveShell) -> None:
@@ -110,7 +123,7 @@ def save(line: str, cell: str, shell: InteractiveShell) -> None:
     if not cell.strip():
         raise NotSaved("This cell holds no code. Nothing is saved, and the file stays as it is.")
     try:
-        saved = save_module(Path.cwd(), module, cell)
+        saved = save_module(home(), module, cell)
     except WorkspaceError as error:
         print(error)
         renew_unsaved(module, cell, shell.user_ns)

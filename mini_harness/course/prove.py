@@ -11,8 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from mini_harness.course.borrow import PACKAGE
-from mini_harness.course.exercises import Exercise, exercises, lesson_folders
+from mini_harness.course.exercises import PACKAGE, Exercise, exercises, lesson_folders
 from mini_harness.course.grade import Report, grade
 from mini_harness.course.workspace import save_module
 

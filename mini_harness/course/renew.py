@@ -15,9 +15,8 @@ from traceback import extract_tb, format_exception_only
 from types import ModuleType
 from typing import Any
 
+from mini_harness.course.exercises import PACKAGE
 from mini_harness.course.guard import Told, bound
-
-PACKAGE = "my_harness"
 
 _shown: dict[str, dict[str, Any]] = {}
 """What each module's save cell put into the notebook: module -> name -> object."""

@@ -4,8 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mini_harness.course.borrow import PACKAGE
-from mini_harness.course.exercises import Exercise
+from mini_harness.course.exercises import PACKAGE, Exercise
 from mini_harness.course.grade import grade
 
 SECONDS = 0.5

@@ -10,8 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from mini_harness.course.borrow import PACKAGE
-from mini_harness.course.exercises import exercises, is_stub, tidy
+from mini_harness.course.exercises import PACKAGE, exercises, is_stub, tidy
 from mini_harness.course.files import is_there, plain, write_new, write_whole
 from mini_harness.course.state import HIDDEN, State, digest, load, store
 

@@ -37,6 +37,16 @@ def save(module: str, source: str) -> str:
     return f"%%save my_harness/{module}.py\n{source}"
 
 
+def test_another_working_folder_does_not_move_the_workspace(workspace: Path) -> None:
+    with kernel(workspace) as running:
+        running.run(BEGIN)
+        running.run("import os\nos.mkdir('elsewhere')\nos.chdir('elsewhere')")
+        running.run(save("moved", "def here():\n    return 1\n"))
+        (output,) = running.run("here()")
+    assert output.data["text/plain"] == "1"
+    assert (workspace / "my_harness" / "moved.py").is_file()
+
+
 # --- begin ------------------------------------------------------------------------------------
 
 
