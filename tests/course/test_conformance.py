@@ -58,6 +58,10 @@ MUTANTS = {
     "The Stop button works.": ("except Exception", "except BaseException"),
     "A final answer ends the run and is returned as it is.": (
         'return decision["output"]',
+        "return decision",
+    ),
+    "0, False, None and an empty text are answers too.": (
+        'return decision["output"]',
         'return decision["output"] or "done"',
     ),
     "The history begins with the goal.": ('"user", "content": goal', '"system", "content": goal'),

@@ -45,7 +45,7 @@ def test_an_unknown_exercise_is_refused(tmp_path: Path) -> None:
         ("def pursue():\n    pass\n", "Does it take (model, tools, goal)?"),
         (HEAD + "    raise NotImplementedError\n", "`raise NotImplementedError` is still there"),
         (HEAD + "    raise SystemExit(4)\n", "SystemExit(4)"),
-        (HEAD + "    print('x' * 10**6)\n    return None\n", "0 of 6 checks hold"),
+        (HEAD + "    print('x' * 10**6)\n    return None\n", "0 of 7 checks hold"),
     ],
 )
 def test_whatever_is_wrong_is_told(text: str, told: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from mini_harness.course.conformance import Check, Subject, Wrong
 from mini_harness.course.conformance.stage import (
@@ -115,27 +114,31 @@ def _stop(subject: Subject) -> None:
 
 @_rule("v0-loop", "A final answer ends the run and is returned as it is.")
 def _final(subject: Subject) -> None:
-    for answer in ("build-102 failed.", "", 0, False, None):
+    script = Script(DONE)
+    got = pursue(subject, script)
+    if got == DONE["output"]:
+        return
+    if not script.shown:
+        likely = "The model isn't asked. Call `model.decide(history, list(tools))`."
+    elif got is None:
+        likely = "`pursue` returns nothing. Return the output of the final answer."
+    else:
+        likely = "The output is changed on its way, or something else is returned."
+    wrong(says(script), shown(got), repr(DONE["output"]), likely)
+
+
+@_rule("v0-loop", "0, False, None and an empty text are answers too.")
+def _falsy(subject: Subject) -> None:
+    likely = "The loop asks whether the answer is true, and not what type the decision has."
+    for answer in ("", 0, False, None):
         script = Script({"type": "final", "output": answer})
-        got = _falsy(subject, script)
-        if type(got) is not type(answer) or got != answer:
-            wrong(says(script), shown(got), repr(answer), _WHY_FALSY)
-
-
-_WHY_FALSY = (
-    "The loop asks whether the answer is true, and not what type the decision has. "
-    "0, False and an empty text are answers too."
-)
-
-
-def _falsy(subject: Subject, script: Script) -> Any:
-    try:
-        return pursue(subject, script)
-    except Wrong as wrong:
-        if script.turns[0]["output"] == "build-102 failed.":
+        try:
+            got = pursue(subject, script)
+        except Wrong as fault:
+            fault.likely = likely
             raise
-        wrong.likely = _WHY_FALSY
-        raise
+        if type(got) is not type(answer) or got != answer:
+            wrong(says(script), shown(got), repr(answer), likely)
 
 
 @_rule("v0-loop", "The history begins with the goal.")
