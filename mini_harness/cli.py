@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     learn = _add(commands, "learn", "open JupyterLab on a lesson")
-    learn.add_argument("step", nargs="?", metavar="STEP", help="as v0 (default: start)")
+    learn.add_argument("step", nargs="?", metavar="STEP", help="start, or a step (default: v0)")
     learn.add_argument("--no-browser", action="store_true", help="only print the address")
     learn.add_argument("--port", type=_port, metavar="N", help="default: 8888, or the next free")
     for name, does in (

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 import mini_harness
 from mini_harness.course.exercises import PACKAGE, Exercise, exercises, is_stub
+from mini_harness.course.names import bound
 
 
 def borrower(package: str, path: Iterable[str]) -> Callable[[str], object]:
@@ -20,24 +19,34 @@ def borrower(package: str, path: Iterable[str]) -> Callable[[str], object]:
     from the solution, else from mini_harness. It raises AttributeError for any other name.
     """
     folders = [Path(folder) for folder in path]
+    # Not longer than the package: a solution holds on to what it borrowed itself.
+    solutions: dict[str, ModuleType] = {}
 
     def lend(name: str) -> object:
         found = home_of(name)
         if found is None:
             return _from_mini_harness(package, name)
         if any(written(folder / f"{found.module}.py") for folder in folders):
-            own = import_module(f"{package}.{found.module}")
-            if hasattr(own, name):
-                return getattr(own, name)
-        return getattr(_solution(found), name)
+            return _own(import_module(f"{package}.{found.module}"), name)
+        if found.id not in solutions:
+            solutions[found.id] = _solution(found)
+        return getattr(solutions[found.id], name)
 
     return lend
+
+
+def _own(module: ModuleType, name: str) -> object:
+    """Nothing is borrowed for a module that is written: its learner wouldn't notice the gap."""
+    if not hasattr(module, name):
+        file = f"{PACKAGE}/{module.__name__.rpartition('.')[2]}.py"
+        raise AttributeError(f"{file} defines no {name!r}.")
+    return getattr(module, name)
 
 
 def home_of(name: str) -> Exercise | None:
     """The exercise whose module defines this name: of several the last, which does most."""
     for each in reversed(exercises()):
-        if name in defined_in(each.solution):
+        if name in bound(each.solution).defined:
             return each
     return None
 
@@ -49,13 +58,6 @@ def written(file: Path) -> bool:
     return not is_stub(file.stem, file.read_text(encoding="utf-8", errors="replace"))
 
 
-def defined_in(source: str) -> list[str]:
-    """The functions and classes that a text defines."""
-    nodes = ast.parse(source).body
-    return [n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)]
-
-
-@cache
 def _solution(exercise: Exercise) -> ModuleType:
     module = ModuleType(f"{PACKAGE}.{exercise.module}")
     code = compile(exercise.solution, f"<solution of {exercise.id}>", "exec")

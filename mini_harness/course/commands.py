@@ -156,8 +156,9 @@ def _reset(options: argparse.Namespace) -> int:
     if path.exists() and not is_stub(wanted.module, path.read_bytes().decode("utf-8", "replace")):
         print(f"What you wrote is kept in {keep(folder, path)}.")
     write_whole(path, wanted.stub.encode("utf-8"))
+    anew = " and ".join(each.id for each in exercises() if each.module == wanted.module)
     print(
-        f"{path} holds the stub of {wanted.id} again.\n"
+        f"{path} holds the stub again: {anew} start anew.\n"
         "The cell in the notebook still holds your old code, and running it writes that again.\n"
         f"To start anew there too, put this into the cell:\n\n"
         f"%%save {PACKAGE}/{wanted.module}.py\n{wanted.stub}",

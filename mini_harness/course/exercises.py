@@ -64,11 +64,15 @@ class Exercise:
     hints: tuple[str, ...]
 
 
+def shipped(name: str) -> Path:
+    """A folder that travels with the package: beside this file, or at the root in a clone."""
+    installed, clone = HERE / name, HERE.parent.parent / name
+    return installed if installed.is_dir() else clone
+
+
 def lesson_folders() -> list[Path]:
-    """The lessons' sources: beside this file when installed, at the root in a clone."""
-    installed, clone = HERE / "lessons", HERE.parent.parent / "lessons"
-    root = installed if installed.is_dir() else clone
-    return sorted(path.parent for path in root.glob("*/lesson.md"))
+    """The lessons' sources."""
+    return sorted(path.parent for path in shipped("lessons").glob("*/lesson.md"))
 
 
 def exercises(step: str | None = None) -> list[Exercise]:

@@ -6,17 +6,16 @@ learner made up, keeps its usual traceback.
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from mini_harness.course.names import bound
 from mini_harness.course.workspace import lesson_files
 
 if TYPE_CHECKING:
@@ -39,21 +38,6 @@ Run the first code cell of this notebook first. It begins with
     {first_line}
 
 Or choose Run > Run All Above Selected Cell. Then run this cell again."""
-
-
-class Told(Exception):
-    """An error that its text tells whole: a notebook shows the text, and no trace."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [str(self)]
-
-
-@dataclass(frozen=True)
-class Names:
-    """What a piece of code binds at its top level."""
-
-    defined: frozenset[str]
-    imported: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -168,41 +152,3 @@ def _last_heading(markdown: str) -> str | None:
     unfenced = re.sub(r"(?ms)^(```+|~~~+).*?^\1", "", markdown)
     headings: list[str] = re.findall(r"(?m)^#{1,6} +(.+?) *#*$", unfenced)
     return headings[-1] if headings else None
-
-
-def bound(source: str) -> Names:
-    """The names that running this code would bind; none for code that Python can't read."""
-    reader = _Reader()
-    with suppress(SyntaxError):  # a magic, or half-written code: its names are just not known
-        reader.visit(ast.parse(source))
-    return Names(frozenset(reader.defined), frozenset(reader.imported))
-
-
-class _Reader(ast.NodeVisitor):
-    """Goes into statements, not into what has names of its own."""
-
-    def __init__(self) -> None:
-        self.defined: set[str] = set()
-        self.imported: set[str] = set()
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Store):
-            self.defined.add(node.id)
-
-    def visit_FunctionDef(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    ) -> None:
-        self.defined.add(node.name)
-
-    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef
-
-    def visit_ListComp(self, node: ast.AST) -> None:
-        """Its variables are gone when it is done."""
-
-    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_Lambda = visit_ListComp
-
-    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
-        for alias in node.names:
-            self.imported.add(alias.asname or alias.name.partition(".")[0])
-
-    visit_ImportFrom = visit_Import

@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from mini_harness.course.exercises import stub_of
 from mini_harness.course.markdown import outline
 from mini_harness.course.source import Cell, Lesson
 
 WORDS = 1750
 CODE_CELLS = 28, 40
+AIMS = 3, 5
 CODE_LINES = 180
 INSTRUCTOR_WORDS = 500
 START_WORDS = 300
@@ -55,11 +57,24 @@ def budget_faults(lesson: Lesson) -> Iterator[str]:
         return
     yield from _of_sections(words)
     yield from _within("words", sum(words.values()), 0, WORDS)
+    aims = [
+        line
+        for cell in lesson.cells
+        if cell.section == "you-will-be-able-to"
+        for line in cell.source.splitlines()
+        if line.startswith("- ")
+    ]
+    yield from _within("aims", len(aims), *AIMS)
     code = [cell for cell in lesson.cells if cell.kind == "code"]
     yield from _within("code cells", len(code), *CODE_CELLS)
-    lines = sum(len(cell.source.splitlines()) for cell in code if cell.exercise is None)
+    lines = sum(len(_given(cell).splitlines()) for cell in code)
     yield from _within("lines of code", lines, 0, CODE_LINES)
     yield from _of_instructor(lesson.path.with_name("instructor.md"))
+
+
+def _given(cell: Cell) -> str:
+    """What a learner gets to read of a code cell."""
+    return cell.source if cell.exercise is None else stub_of(f"{cell.source}\n")
 
 
 def words_by_section(cells: tuple[Cell, ...]) -> dict[str, int]:

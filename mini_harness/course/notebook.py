@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from mini_harness.course import guard
 from mini_harness.course.exercises import PACKAGE
-from mini_harness.course.guard import Told
-from mini_harness.course.renew import renew, renew_unsaved
+from mini_harness.course.renew import follow, renew, renew_unsaved
+from mini_harness.course.trouble import Told
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -70,6 +70,7 @@ def _equip(shell: InteractiveShell, lesson: str | None) -> None:
     if not _home:
         _home.append(Path.cwd())
         sys.path.append(str(home()))
+        shell.events.register("pre_run_cell", lambda _: follow(shell.user_ns))
     shell.magics_manager.register_function(magic, "cell", "save")
     guard.install(shell, lesson)
 
@@ -128,8 +129,19 @@ def save(line: str, cell: str, shell: InteractiveShell) -> None:
         print(error)
         renew_unsaved(module, cell, shell.user_ns)
     else:
-        print(saved.note)
+        print(saved.note + _aside(module))
         renew(module, saved.path, shell.user_ns)
+
+
+def _aside(module: str) -> str:
+    """Most often a file that no exercise grades has a misspelt name."""
+    from mini_harness.course.exercises import exercises
+
+    graded = sorted({each.module for each in exercises()})
+    if module in graded:
+        return ""
+    files = " and ".join(f"{PACKAGE}/{each}.py" for each in graded)
+    return f"\nNo exercise looks at this file. They look at {files}."
 
 
 def _module_named(line: str) -> str:

@@ -51,7 +51,8 @@ def read_questions(lesson: Path) -> Sequence[Question]:
 
 def as_markdown(questions: Sequence[Question]) -> str:
     """The questions, numbered, with every choice to open."""
-    return "\n\n".join(_one(number, each) for number, each in enumerate(questions, start=1))
+    asked = [_one(number, each) for number, each in enumerate(questions, start=1)]
+    return "\n\n---\n\n".join(asked)
 
 
 def _one(number: int, question: Question) -> str:

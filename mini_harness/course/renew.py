@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from functools import partial
 from importlib import import_module, invalidate_caches
 from importlib.util import cache_from_source
 from io import StringIO
 from pathlib import Path
-from traceback import extract_tb, format_exception_only
 from types import ModuleType
 from typing import Any
 
 from mini_harness.course.exercises import PACKAGE
-from mini_harness.course.guard import Told, bound
+from mini_harness.course.names import bound
+from mini_harness.course.trouble import Told, explained, last_line
 
 _shown: dict[str, dict[str, Any]] = {}
 """What each module's save cell put into the notebook: module -> name -> object."""
+
+
+_stamps: dict[str, tuple[int, int]] = {}
+"""The learner's loaded modules -> time and size of their files."""
 
 
 class NotLoaded(Told):
@@ -42,6 +46,30 @@ def renew_unsaved(module: str, source: str, notebook: dict[str, Any]) -> None:
     _load(module, source, partial(_run, module, source), notebook)
 
 
+def follow(notebook: dict[str, Any]) -> None:
+    """Before a cell runs: load again what somebody else changed, an editor or `reset`."""
+    now = {name: stamp for name, stamp in _loaded() if stamp is not None}
+    changed = any(_stamps.get(name, stamp) != stamp for name, stamp in now.items())
+    if changed:
+        _forget()
+        for module in list(_shown):
+            _load_again(module, notebook)
+    else:
+        _stamps.update(now)
+
+
+def _loaded() -> Iterator[tuple[str, tuple[int, int] | None]]:
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name.partition(".")[0] == PACKAGE and file is not None:
+            try:
+                found = Path(file).stat()
+            except OSError:  # it is gone, and what was loaded of it stays
+                yield name, None
+            else:
+                yield name, (found.st_mtime_ns, found.st_size)
+
+
 def _run(module: str, source: str) -> ModuleType:
     made = ModuleType(f"{PACKAGE}.{module}")
     file = f"{PACKAGE}/{module}.py"
@@ -54,12 +82,13 @@ def _run(module: str, source: str) -> ModuleType:
 def _load(
     module: str, source: str, load: Callable[[], ModuleType], notebook: dict[str, Any]
 ) -> None:
-    _forget(module)
+    _forget()
+    sys.modules.pop(f"{PACKAGE}.{module}", None)
     fault = None
     try:
         loaded = load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, the learner reads it
-        fault = _explained(module, error)
+        fault = explained(module, error)
     if fault is not None:  # raised out here there is no error behind it that would be shown too
         raise NotLoaded(fault)
     names = [name for name in bound(source).defined if not name.startswith("_")]
@@ -69,7 +98,7 @@ def _load(
         _load_again(other, notebook)
 
 
-def _forget(module: str) -> None:
+def _forget() -> None:
     """All of the learner's modules, since any may hold a function of the old one.
 
     What was run without a file has nothing to come back from, so it stays.
@@ -77,7 +106,7 @@ def _forget(module: str) -> None:
     for name, old in list(sys.modules.items()):
         if name.partition(".")[0] == PACKAGE and old.__spec__ is not None:
             del sys.modules[name]
-    sys.modules.pop(f"{PACKAGE}.{module}", None)
+    _stamps.clear()
     invalidate_caches()
     linecache.checkcache()
 
@@ -91,34 +120,8 @@ def _load_again(module: str, notebook: dict[str, Any]) -> None:
         with redirect_stdout(StringIO()):
             loaded = import_module(f"{PACKAGE}.{module}")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the learner is told
-        print(f"{PACKAGE}/{module}.py doesn't load any more: {_named(error)}")
+        print(f"{PACKAGE}/{module}.py doesn't load any more: {last_line(error)}")
         return
     for name, old in _shown[module].items():
         if notebook.get(name) is old and hasattr(loaded, name):
             notebook[name] = _shown[module][name] = getattr(loaded, name)
-
-
-def _explained(module: str, error: BaseException) -> str:
-    """Where it stopped, that line, and the error: what helps of a traceback."""
-    *above, last = "".join(format_exception_only(error)).rstrip().split("\n")
-    if isinstance(error, SyntaxError) and _is_own(error.filename):
-        where = f"{_relative(error.filename)}, line {error.lineno}"
-        code = [line for line in above if not line.startswith("  File ")]
-    elif frames := [each for each in extract_tb(error.__traceback__) if _is_own(each.filename)]:
-        where = f"{_relative(frames[-1].filename)}, line {frames[-1].lineno}"
-        code = [f"    {frames[-1].line}"]
-    else:
-        where, code = f"{PACKAGE}/{module}.py", []
-    return "\n".join([f"Python stops in {where}.", *code, last])
-
-
-def _is_own(filename: str | None) -> bool:
-    return Path(filename or "").parent.name == PACKAGE
-
-
-def _relative(filename: str | None) -> str:
-    return f"{PACKAGE}/{Path(filename or '').name}"
-
-
-def _named(error: BaseException) -> str:
-    return "".join(format_exception_only(error)).rstrip().rpartition("\n")[2]

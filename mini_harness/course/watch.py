@@ -16,7 +16,8 @@ def watch(chosen: Sequence[Exercise], folder: Path) -> int:
     print(f"Watching {folder / PACKAGE}. Ctrl-C ends it.", flush=True)
     try:
         for changed in changes(folder):
-            for each in [one for one in chosen if one.module in changed]:
+            # Any module may be one that another borrows from.
+            for each in chosen if changed else ():
                 print(f"\n{grade(each.id, folder)}", flush=True)
     except KeyboardInterrupt:
         pass
@@ -40,6 +41,6 @@ def modules(folder: Path) -> dict[str, bytes]:
     for file in sorted((folder / PACKAGE).glob("*.py")):
         try:
             found[file.stem] = file.read_bytes()
-        except FileNotFoundError:
+        except OSError:  # just gone, or being written at this moment: the next look sees it
             continue
     return found

@@ -10,11 +10,10 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from mini_harness.course.exercises import PACKAGE, exercises, is_stub, tidy
+from mini_harness.course.exercises import PACKAGE, exercises, is_stub, shipped, tidy
 from mini_harness.course.files import is_there, plain, write_new, write_whole
 from mini_harness.course.state import HIDDEN, State, digest, load, store
 
-HERE = Path(__file__).parent
 INIT = '''\
 """My own harness. What I haven't written yet is borrowed."""
 
@@ -59,9 +58,8 @@ def existing(folder: Path | None) -> Path:
 
 
 def lesson_files() -> list[Path]:
-    """The built lessons: beside this file when installed, at the root in a clone."""
-    installed, clone = HERE / "notebooks", HERE.parent.parent / "notebooks"
-    return sorted((installed if installed.is_dir() else clone).glob("*.ipynb"))
+    """The built lessons."""
+    return sorted(shipped("notebooks").glob("*.ipynb"))
 
 
 def release() -> dict[str, bytes]:
@@ -128,7 +126,7 @@ def save_module(folder: Path, module: str, text: str) -> Saved:
     """
     name = f"{PACKAGE}/{module}.py"
     if not module.isidentifier() or module == "__init__":
-        raise WorkspaceError(f"{name} isn't a module of yours. Name it like {PACKAGE}/act.py.")
+        raise WorkspaceError(f"{name} isn't a module of yours. Name it like {PACKAGE}/loop.py.")
     try:
         content = (text.rstrip("\n") + "\n").encode("utf-8")
         old = _content(module_path(folder, module))
@@ -143,7 +141,7 @@ def save_module(folder: Path, module: str, text: str) -> Saved:
     _remember(folder, module, content, state)
     note = f"Saved as {name}."
     if kept:
-        note += f" What was changed there elsewhere is kept: {kept.relative_to(folder).as_posix()}."
+        note += f" What was there before is kept: {kept.relative_to(folder).as_posix()}."
     return Saved(module_path(folder, module), kept, note)
 
 
@@ -166,12 +164,18 @@ def _keeps_work(name: str, module: str, stub: str) -> str:
 def _keep_foreign(
     folder: Path, module: str, old: bytes | None, new: bytes, state: State
 ) -> Path | None:
-    """A backup of what neither a cell nor the course put there."""
+    """A backup of what neither a cell nor the course put there, or of work that a stub replaces."""
     if old is None or old == new or _is_stub(module, old):
         return None
-    if digest(old) == state.saved.get(module):
+    if digest(old) == state.saved.get(module) and not _begins_again(old, new):
         return None
     return keep(folder, module_path(folder, module))
+
+
+def _begins_again(old: bytes, new: bytes) -> bool:
+    """A stub that isn't this release's, in an older copy of a notebook, replaces work too."""
+    mark = b"raise NotImplementedError("
+    return mark in new and mark not in old
 
 
 def _not_saved(name: str, error: OSError | UnicodeEncodeError) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mini_harness.clock import Clock
@@ -21,7 +21,7 @@ class ScriptedModel:
 
     A turn is whatever a model may return, an exception (which is raised), or a function of
     ``(history, tools)`` that gives one of these. With a ``clock``, each turn takes ``latency``
-    seconds of its time.
+    seconds of its time. Only then, and for an async function, is there something to await.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class ScriptedModel:
         self.clock = clock
         self.latency = latency
 
-    async def decide(self, history: Sequence[Message], tools: Sequence[ToolSchema]) -> Any:
+    def decide(self, history: Sequence[Message], tools: Sequence[ToolSchema]) -> Any:
         if self.asked == len(self.turns):
             raise ScriptEnded(
                 f"All {len(self.turns)} turns of the script are played, and one more was asked "
@@ -43,14 +43,25 @@ class ScriptedModel:
         turn = self.turns[self.asked]
         self.asked += 1
         if self.clock is not None:
-            await self.clock.sleep(self.latency)
-        if callable(turn):
-            turn = turn(history, tools)
-            if inspect.isawaitable(turn):
-                turn = await turn
-        if isinstance(turn, BaseException):
-            raise turn
-        return turn
+            return _later(self.clock.sleep(self.latency), turn, history, tools)
+        said = turn(history, tools) if callable(turn) else turn
+        return _awaited(said) if inspect.isawaitable(said) else _told(said)
+
+
+async def _later(pause: Awaitable[None], turn: Any, history: Any, tools: Any) -> Any:
+    await pause
+    said = turn(history, tools) if callable(turn) else turn
+    return await _awaited(said) if inspect.isawaitable(said) else _told(said)
+
+
+async def _awaited(said: Awaitable[Any]) -> Any:
+    return _told(await said)
+
+
+def _told(turn: Any) -> Any:
+    if isinstance(turn, BaseException):
+        raise turn
+    return turn
 
 
 class DemoModel:

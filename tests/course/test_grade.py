@@ -1,5 +1,7 @@
 """What a learner reads about what they wrote, whatever it is that they wrote."""
 
+import resource
+import subprocess
 import sys
 from pathlib import Path
 
@@ -37,21 +39,67 @@ def test_an_unknown_exercise_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("def pursue(model, tools, goal:\n    pass\n", "loop.py, line 1: '(' was never closed."),
+        ("def pursue(model, tools, goal:\n    pass\n", "stops in my_harness/loop.py, line 1."),
         ("def purse(model, tools, goal):\n    pass\n", "my_harness/loop.py defines no 'pursue'."),
-        ("import nowhere\n", "loop.py can't be imported: ModuleNotFoundError"),
-        ("raise SystemExit\n", "loop.py can't be imported: SystemExit()"),
+        ("import nowhere\n", "loop.py, line 1.\n    import nowhere\nModuleNotFoundError"),
+        ("raise SystemExit\n", "loop.py, line 1.\n    raise SystemExit\nSystemExit"),
         ("import os\nos._exit(3)\n", "Python ended (exit code 3)"),
-        ("def pursue():\n    pass\n", "Does it take (model, tools, goal)?"),
+        ("def pursue():\n    pass\n", "Does `pursue` take (model, tools, goal)"),
         (HEAD + "    raise NotImplementedError\n", "`raise NotImplementedError` is still there"),
         (HEAD + "    raise SystemExit(4)\n", "SystemExit(4)"),
-        (HEAD + "    print('x' * 10**6)\n    return None\n", "0 of 7 checks hold"),
+        (HEAD + "    model.decied([], [])\n", "loop.py, line 5: model.decied([], [])"),
+        (HEAD + "    return unknown\n", "That file doesn't know `unknown`."),
+        ("from my_harness import pursue\n", "cannot import name 'pursue'"),
+        ("\0", "Python stops in my_harness/loop.py."),
     ],
 )
 def test_whatever_is_wrong_is_told(text: str, told: str) -> None:
     report = graded(exercise("v0-loop"), text)
     assert report.status == "failed"
     assert told in str(report)
+
+
+def test_a_fault_in_another_file_is_told_of_that_file(tmp_path: Path) -> None:
+    save_module(tmp_path, "loop", exercise("v0-loop").solution)
+    save_module(tmp_path, "calls", "def act(tools, decision)\n    pass\n")
+    assert "Python stops in my_harness/calls.py, line 1." in str(grade("v0-loop", tmp_path))
+    save_module(tmp_path, "calls", exercise("v0-act").stub + "# begun\n")
+    told = str(grade("v0-loop", tmp_path))
+    assert "was raised in my_harness/calls.py, line" in told
+    assert "`raise NotImplementedError` is still there" in told
+
+
+def test_a_failure_says_that_the_saved_file_is_meant() -> None:
+    told = str(graded(exercise("v0-loop"), HEAD + "    return None\n"))
+    assert told.endswith(
+        "This is about my_harness/loop.py as it was saved. "
+        "If you changed its cell since, run the cell first."
+    )
+
+
+def test_printing_without_end_fills_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the memory of the one who asks nor a folder."""
+    monkeypatch.setattr(grading, "SECONDS", 3)
+    body = "    while True:\n        print('x' * 10**6)\n"
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert "stopped after 3 seconds" in str(graded(exercise("v0-loop"), HEAD + body))
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 50_000, "kilobytes"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no limit on memory there")
+def test_a_limit_that_is_there_already_stays(tmp_path: Path) -> None:
+    save_module(tmp_path, "calls", exercise("v0-act").solution)
+    code = (
+        "import resource, sys\nfrom pathlib import Path\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1500 << 20, 1500 << 20))\n"
+        "from mini_harness.course.grade import grade\n"
+        "print(grade('v0-act', Path(sys.argv[1])).status)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    assert subprocess.check_output(command, text=True, encoding="utf-8") == "passed\n"
 
 
 def test_a_loop_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from nbformat import NotebookNode
 
-from mini_harness.course.guard import bound, lesson_cells
+from mini_harness.course.guard import lesson_cells
+from mini_harness.course.names import bound
 from mini_harness.course.workspace import lesson_files, make
 from tests.kernels import Kernel, code_cells, kernel, lesson
 

@@ -66,6 +66,12 @@ def test_sections_stand_in_their_order(lesson: Lesson) -> None:
     assert any("they should be" in fault for fault in budget_faults(renamed))
 
 
+def test_a_lesson_has_three_to_five_aims(lesson: Lesson) -> None:
+    more = Cell("markdown", "- one more\n- and more", 1, "you-will-be-able-to", "more")
+    faults = list(budget_faults(replace(lesson, cells=(*lesson.cells, more))))
+    assert faults == ["6 aims: 3 to 5 are allowed"]
+
+
 def test_a_lesson_has_notes_for_the_instructor(lesson: Lesson, tmp_path: Path) -> None:
     alone = replace(lesson, path=tmp_path / "lesson.md")
     assert list(budget_faults(alone)) == ["instructor.md is missing"]

@@ -16,6 +16,7 @@ ACT = exercises("v0")[0]
 SAVE_ACT = f"%%save my_harness/{ACT.module}.py\n"
 BEGIN = 'from mini_harness.course.notebook import begin, check\nbegin("v0_small", expects="0.1")'
 DISK = "4m"
+ASIDE = "No exercise looks at this file. They look at my_harness/calls.py and my_harness/loop.py.\n"
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,32 @@ def shell(workspace: Path) -> Iterator[Kernel]:
 
 def save(module: str, source: str) -> str:
     return f"%%save my_harness/{module}.py\n{source}"
+
+
+def test_what_an_editor_changed_is_what_the_next_cell_uses(workspace: Path) -> None:
+    with kernel(workspace) as running:
+        running.run(BEGIN)
+        running.run(save("edited", "def where():\n    return 'cell'\n"))
+        running.run("from my_harness.edited import where as again")
+        file = workspace / "my_harness" / "edited.py"
+        file.write_text("def where():\n    return 'the editor'\n", encoding="utf-8")
+        (shown,) = running.run("where()")
+        (imported,) = running.run("from my_harness.edited import where as again\nagain()")
+    assert shown.data["text/plain"] == imported.data["text/plain"] == "'the editor'"
+
+
+def test_what_is_borrowed_uses_what_was_written_since(workspace: Path) -> None:
+    """The usual way: Run All on the unsolved notebook, then the first exercise."""
+    use = "from my_harness import pursue\npursue(DemoModel(), TOOLS, 'go')"
+    with kernel(workspace) as running:
+        running.run(f"{BEGIN}\nfrom mini_harness import DemoModel\n")
+        running.run("from mini_harness.tools.builds import TOOLS")
+        running.run(save(ACT.module, ACT.stub))
+        (borrowed,) = running.run(use)
+        running.run(save(ACT.module, "def act(tools, decision):\n    return 'MINE'\n"))
+        (mine,) = running.run(use)
+    assert borrowed.data["text/plain"] == "'The build status is: failed'"
+    assert mine.data["text/plain"] == "'The build status is: MINE'"
 
 
 def test_another_working_folder_does_not_move_the_workspace(workspace: Path) -> None:
@@ -81,7 +108,7 @@ def test_a_save_cell_writes_its_file_and_hands_the_notebook_the_names_it_defines
         "class Loop:\n    pass\n\n\n"
         "async def ask():\n    return [each for each in json.loads('[1]')]\n"
     )
-    assert shell.printed(save("named", source)) == "Saved as my_harness/named.py.\n"
+    assert shell.printed(save("named", source)) == f"Saved as my_harness/named.py.\n{ASIDE}"
     assert (workspace / "my_harness" / "named.py").read_text(encoding="utf-8") == source
     assert shell.printed("print(LIMIT, Loop.__name__, await ask())") == "3 Loop [1]\n"
     absent = "print([n for n in ('json', 'fill', '_hidden', 'each') if n in globals()])"
@@ -93,7 +120,7 @@ def test_running_a_save_cell_again_says_the_same_and_changes_nothing(shell: Kern
     cell = save("again", "print('loads')\ndef f():\n    return 1\n")
     first = shell.run(cell)
     assert first == shell.run(cell)
-    assert first[0].text == "Saved as my_harness/again.py.\nloads\n"
+    assert first[0].text == f"Saved as my_harness/again.py.\n{ASIDE}loads\n"
 
 
 def test_what_was_just_saved_is_what_runs_even_within_one_second(shell: Kernel) -> None:
@@ -113,7 +140,7 @@ def test_another_module_that_uses_the_new_function_gets_it_too(shell: Kernel) ->
     assert shell.printed("print(walk())") == "new\n"
     said = shell.printed(save("lower", "def stride():\n    return 'renamed'\n"))
     assert said.startswith(
-        "Saved as my_harness/lower.py.\n"
+        f"Saved as my_harness/lower.py.\n{ASIDE}"
         "my_harness/upper.py doesn't load any more: ImportError: cannot import name 'step'"
     )
 
@@ -164,7 +191,7 @@ def test_code_that_python_stops_at_is_saved_and_told_in_few_lines(
 ) -> None:
     (workspace / "my_harness" / "worse.py").write_text("1 / 0\n", encoding="utf-8")
     printed, error = shell.run(save("bad", source))
-    assert printed.text == "Saved as my_harness/bad.py.\n"
+    assert printed.text == f"Saved as my_harness/bad.py.\n{ASIDE}"
     assert "\n".join(error.traceback) == told
     saved = (workspace / "my_harness" / "bad.py").read_text(encoding="utf-8")
     assert saved.rstrip() == source.rstrip()

@@ -45,7 +45,7 @@ def test_questions_are_plain_markdown_to_open() -> None:
     assert as_markdown([HOW_MANY, HOW_MANY]).startswith(
         "**1.** How many?\n\n<details><summary>1</summary>\n\nNo. More.\n\n</details>\n\n"
     )
-    assert "\n\n**2.** How many?" in as_markdown([HOW_MANY, HOW_MANY])
+    assert "\n\n---\n\n**2.** How many?" in as_markdown([HOW_MANY, HOW_MANY])
 
 
 def test_a_lesson_without_questions_says_so(tmp_path: Path) -> None:

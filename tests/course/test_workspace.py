@@ -149,6 +149,14 @@ def test_an_untouched_stub_never_replaces_work(workspace: Path) -> None:
     assert (workspace / FILE).read_text(encoding="utf-8") == SOLUTION
 
 
+def test_the_stub_of_another_release_replaces_work_only_after_a_backup(workspace: Path) -> None:
+    """Run All in an older copy of the notebook, whose stub isn't known any more."""
+    save_module(workspace, MODULE, SOLUTION)
+    saved = save_module(workspace, MODULE, STUB.replace('"""', '"""Once: ', 1))
+    assert saved.kept is not None
+    assert saved.kept.read_text(encoding="utf-8") == SOLUTION
+
+
 @pytest.mark.parametrize("foreign", [b"x = 2\n", b"\xff\xfe no text \x00"])
 def test_what_was_changed_elsewhere_is_kept_first(workspace: Path, foreign: bytes) -> None:
     save_module(workspace, MODULE, "x = 1")
@@ -158,7 +166,7 @@ def test_what_was_changed_elsewhere_is_kept_first(workspace: Path, foreign: byte
         assert saved.kept == workspace / f"{BACKUPS}{number}.py"
         assert saved.kept.read_bytes() == foreign
         assert saved.note == (
-            f"Saved as {FILE}. What was changed there elsewhere is kept: {BACKUPS}{number}.py."
+            f"Saved as {FILE}. What was there before is kept: {BACKUPS}{number}.py."
         )
     assert (workspace / FILE).read_text(encoding="utf-8") == "x = 3\n"
 

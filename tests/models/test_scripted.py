@@ -51,6 +51,14 @@ def test_a_function_sees_history_and_tools_and_gives_the_turn() -> None:
     assert seen == [("go", list(TOOLS))]
 
 
+def test_a_loop_that_awaits_nothing_can_play_a_script() -> None:
+    """The loop that a learner writes first is a plain function."""
+    model = ScriptedModel([lambda history, tools: DONE, ConnectionError("away")])
+    assert model.decide([], []) == DONE
+    with pytest.raises(ConnectionError, match="away"):
+        model.decide([], [])
+
+
 async def later(history: object, tools: object) -> Any:
     await asyncio.sleep(0)
     return DONE

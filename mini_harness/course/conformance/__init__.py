@@ -19,8 +19,18 @@ class Wrong(Exception):
     """A check's finding, for the person who wrote the code."""
 
     def __init__(self, *, called: str, got: str, expected: str, likely: str) -> None:
-        super().__init__(f"{called} gave {got}; expected: {expected}. {likely}")
+        super().__init__(called, got, expected, likely)
         self.called, self.got, self.expected, self.likely = called, got, expected, likely
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The four, by the names under which people read them. ``likely`` may be empty."""
+        return {
+            "called": self.called,
+            "got": self.got,
+            "expected": self.expected,
+            "likely": self.likely,
+        }
 
 
 class Subject(NamedTuple):

@@ -23,4 +23,4 @@ def _pursue(model: Any, tools: Mapping[str, Any], goal: str) -> Any:
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {"act": _act, "pursue": _pursue}
 
-PACKAGE = Subject("mini_harness", _FUNCTIONS.__getitem__)
+OURS = Subject("mini_harness", _FUNCTIONS.__getitem__)
