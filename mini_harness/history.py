@@ -72,7 +72,8 @@ class History:
         exact twin of a call in the same turn is one proposal sent twice: it is marked, so that it
         doesn't run.
         """
-        given = [call.call_id for call in calls]
+        several = len(calls) > 1
+        given = [call.call_id for call in calls] if several else []
         taken: set[str] = set()
         for call in calls:
             call_id = call.call_id if call.call_id.strip() else new_id(call.name)
@@ -80,7 +81,7 @@ class History:
                 call_id = self._unused(call_id, taken)
             call.call_id = call_id
             taken.add(call_id)
-        if len(calls) > 1:
+        if several:
             _mark_twins(calls, given)
 
     def _unused(self, call_id: str, taken: Collection[str]) -> str:

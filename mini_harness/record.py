@@ -39,7 +39,7 @@ class Record:
         self.sinks = _checked(sinks)
         self._keeper, self._others = self.sinks[:1], self.sinks[1:]
         self.clock = clock
-        self._born = str(int(clock.time() * 1e9))
+        self._born = int(clock.time() * 1e9)
         self._counter = count(1)
 
     def note(self, run: Run, type: EventType, **data: Any) -> None:
@@ -66,7 +66,7 @@ class Record:
         """The model's turn, as the harness takes it: with an id for every call."""
         if isinstance(turn, Turn) and (proposed := turn.calls):
             run.history.admit(proposed, self._call_id)
-            calls = FrozenList([call.to_wire() for call in proposed])
+            calls = FrozenList(map(ToolCall.to_wire, proposed))
             data = FrozenDict(role="assistant", content=turn.thought, calls=calls)
         elif isinstance(turn, Final):
             data = FrozenDict(role="assistant", content=freeze(turn.output), final=True)
@@ -150,7 +150,7 @@ class Record:
 
     def _call_id(self, tool: str) -> str:
         """SEEDS C21: unique, and safe as a file name."""
-        return f"call_{_safe(tool)}_{self._born}_{next(self._counter)}"
+        return _prefix(tool, self._born) + str(next(self._counter))
 
     def _write(self, run: Run, type: EventType, data: FrozenDict, step: int) -> None:
         if run.origin is None:
@@ -176,8 +176,8 @@ def _checked(sinks: Iterable[Sink]) -> tuple[Sink, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _safe(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_]", "_", name[:24])
+def _prefix(tool: str, born: int) -> str:
+    return f"call_{re.sub(r'[^A-Za-z0-9_]', '_', tool[:24])}_{born}_"
 
 
 def _message(seen: Observation) -> FrozenDict:

@@ -177,7 +177,7 @@ class Run:
         if "usage" in data:
             self.usage += Usage(**data["usage"])
         if "calls" in data:
-            self.pending = tuple([ToolCall.from_wire(wire) for wire in data["calls"]])
+            self.pending = tuple(map(ToolCall.from_wire, data["calls"]))
             self.history.add_calls(self.pending, data)
         elif "final" in data:
             thought, note, raw = (data.get(name) for name in ("thought", "note", "raw"))

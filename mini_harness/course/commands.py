@@ -158,7 +158,7 @@ def _reset(options: argparse.Namespace) -> int:
     write_whole(path, wanted.stub.encode("utf-8"))
     anew = " and ".join(each.id for each in exercises() if each.module == wanted.module)
     print(
-        f"{path} holds the stub again: {anew} start anew.\n"
+        f"{path} holds the stub again. To be done once more: {anew}.\n"
         "The cell in the notebook still holds your old code, and running it writes that again.\n"
         f"To start anew there too, put this into the cell:\n\n"
         f"%%save {PACKAGE}/{wanted.module}.py\n{wanted.stub}",
