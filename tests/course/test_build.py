@@ -16,6 +16,8 @@ from mini_harness.course.source import LessonError
 from tests.conftest import ROOT
 from tests.course.lessons import FIRST_BODY_LINE, code, make_lesson
 
+pytestmark = pytest.mark.once
+
 INCLUDED = "def answer() -> int:\n    return 42\n"
 BODY = (
     "# Small\n\n"

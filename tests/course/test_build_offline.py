@@ -12,6 +12,8 @@ import pytest
 
 from mini_harness.course.offline import Sandbox, is_loopback
 
+pytestmark = pytest.mark.once
+
 GUARDED = """\
 import asyncio, socket, sys
 from mini_harness.course.offline import NetworkRefused, refuse_network

@@ -14,6 +14,8 @@ from mini_harness.course.source import LessonError, read_lesson
 from mini_harness.course.tables import TableError, generated
 from tests.course.lessons import FIRST_BODY_LINE, code, make_lesson
 
+pytestmark = pytest.mark.once
+
 MODULE = '''\
 """A module to include from."""
 
@@ -131,7 +133,7 @@ def test_what_a_lesson_may_not_hold_is_refused_with_file_line_and_advice(
     ("written", "instead", "advice"),
     [
         ("title: A small lesson\n", "", "'title' is missing"),
-        ("kind: ladder", "kind: snake", "kind is one of ladder"),
+        ("kind: ladder", "kind: snake", "kind is one of start, ladder"),
         ("lesson: v0_small", "lesson: v0_large", "the folder another name"),
         ("step: v0", "step: v0\nauthor: me", "'author' isn't one of"),
     ],

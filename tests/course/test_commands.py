@@ -9,6 +9,8 @@ from mini_harness.course.workspace import make
 from tests.course.commands import module_of, run, solve
 from tests.course.disks import AS_NOBODY, files_in, open_folder, run_python
 
+pytestmark = pytest.mark.once
+
 V0 = [each.id for each in exercises("v0")]
 FIRST, *_, LAST = V0
 

@@ -17,6 +17,8 @@ from tests.course.disks import (
     small_disk,
 )
 
+pytestmark = pytest.mark.once
+
 KEY = "sk-ant-only-a-test-7f3a"
 SUBJECTS = ["Python", "packages", "JupyterLab", "widgets", "mode", "workspace"]
 

@@ -13,6 +13,8 @@ from mini_harness.course.workspace import make, save_module
 from tests.course.commands import COMMAND, module_of, solve
 from tests.serving import private_environment, until
 
+pytestmark = pytest.mark.once
+
 FIRST, *_, LAST = [each.id for each in exercises("v0")]
 
 

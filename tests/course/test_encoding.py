@@ -10,6 +10,8 @@ from mini_harness.course.exercises import exercises
 from mini_harness.course.workspace import make
 from tests.serving import private_environment
 
+pytestmark = pytest.mark.once
+
 # An open() that leaves the encoding to the machine is an error, where it stands in a file of ours.
 STRICT = """\
 import sys, warnings

@@ -16,6 +16,8 @@ from mini_harness.course.exercises import (
 )
 from mini_harness.course.prove import exercise_faults, faults, graded
 
+pytestmark = pytest.mark.once
+
 SOLUTION = 'def act(tools, decision):\n    return "no"\n'
 HINT = "<details><summary>Hint 1</summary>\n\nThink.\n\n</details>\n\n"
 LESSON = (

@@ -10,6 +10,8 @@ from mini_harness.course.normalise import WIDGET_VIEW
 from mini_harness.course.workspace import lesson_files, make
 from tests.kernels import Kernel, code_cells, kernel, lesson, static_page
 
+pytestmark = pytest.mark.once
+
 ELSEWHERE = {
     "TZ": "Asia/Tokyo",
     "PYTHONHASHSEED": "1",

@@ -18,6 +18,8 @@ from tests.conftest import ROOT
 from tests.course.disks import crash_at, files_in, make_read_only, small_disk
 from tests.serving import private_environment
 
+pytestmark = pytest.mark.once
+
 NAME = "v0_x.ipynb"
 NEW, NEW_2 = "v0_x.new.ipynb", "v0_x.new-2.ipynb"
 
