@@ -106,7 +106,7 @@ def _speak_utf8() -> None:
     """A C locale or an old Windows pipe would stop the output at its first arrow."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8")
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from mini_harness.course.workspace import (
     default_workspace,
     existing,
     keep,
+    located,
     module_path,
 )
 from mini_harness.steps import LADDER
@@ -107,7 +108,7 @@ def _progress(options: argparse.Namespace) -> int:
 def _hint(options: argparse.Namespace) -> int:
     wanted, folder = exercise(options.id), existing(options.workspace)
     state, last = load(folder), len(wanted.hints)
-    seen = state.hints.get(wanted.id, 0)
+    seen = max(0, state.hints.get(wanted.id, 0))
     level = min(seen + 1, last) if options.level is None else options.level
     if not 1 <= level <= last:
         raise WrongRequest(f"{wanted.id} has {last} hints: ask for 1 to {last}.")
@@ -133,6 +134,8 @@ def _solution(options: argparse.Namespace) -> int:
         return 1
     target = module_path(folder, f"{wanted.module}_solution")
     content = wanted.solution.encode("utf-8")
+    if target.is_symlink():
+        target.unlink()
     if target.exists() and target.read_bytes() != content:
         print(f"What {target} held before is kept in {keep(folder, target)}.")
     write_whole(target, content)
@@ -153,7 +156,7 @@ def _not_yet(wanted: Exercise, report: Report) -> str:
 def _reset(options: argparse.Namespace) -> int:
     wanted, folder = exercise(options.id), existing(options.workspace)
     path = module_path(folder, wanted.module)
-    if path.exists() and not is_stub(wanted.module, path.read_bytes().decode("utf-8", "replace")):
+    if path.is_file() and not is_stub(wanted.module, path.read_bytes().decode("utf-8", "replace")):
         print(f"What you wrote is kept in {keep(folder, path)}.")
     write_whole(path, wanted.stub.encode("utf-8"))
     anew = " and ".join(each.id for each in exercises() if each.module == wanted.module)
@@ -194,7 +197,7 @@ def _changed(change: Change, folder: Path) -> str:
 def _doctor(options: argparse.Namespace) -> int:
     from mini_harness.course.doctor import doctor
 
-    return doctor((options.workspace or default_workspace()).expanduser().resolve())
+    return doctor(located(options.workspace or default_workspace()))
 
 
 COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {

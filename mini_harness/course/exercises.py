@@ -96,7 +96,8 @@ def is_stub(module: str, text: str) -> bool:
 
 def tidy(text: str) -> str:
     """The text without white space at line ends and without empty lines at both its ends."""
-    lines = [line.rstrip() for line in text.splitlines()]
+    # Some editors begin a file with a mark of its encoding.
+    lines = [line.rstrip() for line in text.removeprefix("\ufeff").splitlines()]
     return "\n".join(lines).strip("\n") + "\n"
 
 

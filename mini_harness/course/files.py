@@ -8,6 +8,7 @@ from pathlib import Path
 
 NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 NO_RIGHT = {errno.EACCES, errno.EPERM, errno.EROFS}
+NO_PLACE = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR}
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -16,7 +17,10 @@ def write_whole(path: Path, content: bytes) -> None:
     A link stays a link: what it leads to is written. Raises OSError, for a file marked read-only
     too, and then the old file is as it was.
     """
-    path = path.resolve()
+    try:
+        path = path.resolve()
+    except RuntimeError as error:  # before Python 3.13, for links that lead in a circle
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
     if path.exists():
         path.open("r+b").close()  # a file marked read-only is not to be replaced either
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,5 +66,10 @@ def plain(error: OSError) -> str:
         return (
             f"There is no right to do that here ({says}). Give yourself the right, "
             "or take another folder with --workspace DIR."
+        )
+    if error.errno in NO_PLACE:
+        return (
+            f"Something stands where a file or a folder of the course belongs ({says}): "
+            f"{error.filename}. Rename it."
         )
     return f"The system says: {says}. `mini-harness doctor` looks for the cause."

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from importlib import import_module
@@ -23,8 +24,14 @@ from mini_harness.frozen import shown
 MEMORY = 2 << 30
 """How many bytes of address space the checks of one exercise may take."""
 
+FILE = 64 << 20
+"""How many bytes a file may have that they write."""
+
 WIDTH = 88
-NO_INIT = f"{PACKAGE}/__init__.py is missing. `mini-harness update` puts it back."
+NO_INIT = (
+    f"{PACKAGE}/__init__.py is missing, or isn't the one of the course any more. "
+    "Rename it if it is there; then `mini-harness update` puts it back."
+)
 
 
 def judge(subject: Subject, checks: Iterable[Check]) -> tuple[Literal["failed", "passed"], str]:
@@ -76,34 +83,44 @@ def grade_here(exercise_id: str, folder: Path) -> tuple[str, str]:
     file = folder / PACKAGE / f"{wanted.module}.py"
     if not file.with_name("__init__.py").is_file():
         return "failed", NO_INIT
-    sys.path.append(str(folder))
+    # First, or the package of another workspace may be found before this one.
+    sys.path.insert(0, str(folder))
     try:
-        import_module(f"{PACKAGE}.{wanted.module}")
+        package, own = import_module(PACKAGE), import_module(f"{PACKAGE}.{wanted.module}")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a learner reads it
         return "failed", explained(wanted.module, error)
+    if not hasattr(package, "__getattr__"):
+        return "failed", NO_INIT
+    if Path(own.__file__ or "").resolve() != file.resolve():
+        return "failed", f"Python takes {own.__file__} for {PACKAGE}/{file.name}. Rename it."
     here = bound(file.read_text(encoding="utf-8", errors="replace")).defined
     if missing := sorted(bound(wanted.stub).defined - here):
-        return "failed", f"{PACKAGE}/{file.name} defines no {missing[0]!r}."
+        return "failed", f"{PACKAGE}/{file.name} defines no {missing[0]!r}: write it in this file."
     checks = [each for each in conformance(wanted.step) if each.exercise == exercise_id]
     return judge(Subject(PACKAGE, _own), checks)
 
 
-def _limit_memory() -> None:
-    """Where it can be done: macOS refuses such a limit, and Windows has none."""
+def _limit() -> None:
+    """Memory, and what is written: where it can be done. macOS refuses it, Windows has none."""
     if sys.platform != "linux":
         return
     import resource
 
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_FSIZE, FILE)):
+        _, hard = resource.getrlimit(kind)
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (allowed, hard))
 
 
 def _main(exercise_id: str, folder: str, result: str) -> None:
-    _limit_memory()
+    _limit()
+    # Nothing compiled earlier is taken: Python can't tell two texts of one length and one second.
+    sys.pycache_prefix = str(Path(result).with_name("bytecode"))
     status, text = grade_here(exercise_id, Path(folder))
     found = json.dumps({"status": status, "text": text})
     Path(result).write_text(found, encoding="utf-8")
+    # A thread that the learner's code left running is not waited for.
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def bound(source: str) -> Names:
     """The names that running this code would bind; none for code that Python can't read."""
     reader = _Reader()
     with suppress(SyntaxError):  # a magic, or half-written code: its names are just not known
-        reader.visit(ast.parse(source))
+        reader.visit(ast.parse(source.removeprefix("\ufeff")))
     return Names(frozenset(reader.defined), frozenset(reader.imported))
 
 

@@ -87,7 +87,9 @@ def _load(
     fault = None
     try:
         loaded = load()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, the learner reads it
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the learner reads it
         fault = explained(module, error)
     if fault is not None:  # raised out here there is no error behind it that would be shown too
         raise NotLoaded(fault)

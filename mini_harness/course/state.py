@@ -35,10 +35,10 @@ def state_file(folder: Path) -> Path:
 
 
 def load(folder: Path) -> State:
-    """The state; a new one where there is none, or none that can be read. Raises OSError."""
+    """The state; a new one where there is none, or none that can be read."""
     try:
         return read(folder)
-    except ValueError:
+    except (ValueError, OSError):
         return State()
 
 
@@ -48,7 +48,10 @@ def read(folder: Path) -> State:
         text = state_file(folder).read_text(encoding="utf-8")
     except FileNotFoundError:
         return State()
-    known = json.loads(text)
+    try:
+        known = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(known, dict):
         raise ValueError("it isn't a JSON object")
     return State(

@@ -8,6 +8,7 @@ from traceback import FrameSummary, extract_tb, format_exception_only
 
 from mini_harness.course.exercises import PACKAGE
 
+LONGEST = 300
 _PATH_OF_A_MODULE = re.compile(r" \([^()]*\.py\)$")
 
 
@@ -34,7 +35,8 @@ def explained(module: str, error: BaseException) -> str:
 def last_line(error: BaseException) -> str:
     """As in "KeyError: 'x'", without the path that an ImportError names."""
     last = "".join(format_exception_only(error)).rstrip().rpartition("\n")[2]
-    return _PATH_OF_A_MODULE.sub("", last) if isinstance(error, ImportError) else last
+    last = _PATH_OF_A_MODULE.sub("", last) if isinstance(error, ImportError) else last
+    return last if len(last) <= LONGEST else f"{last[: LONGEST - 2]} …"
 
 
 def own_frames(error: BaseException) -> list[FrameSummary]:

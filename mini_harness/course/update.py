@@ -96,6 +96,8 @@ def _put_beside(folder: Path, name: str, content: bytes, state: State) -> Path:
         there = _mine(folder, beside)
         if is_there(folder / beside) and there not in (new, state.sources.get(beside)):
             continue
+        if is_there(folder / beside) and there is None:
+            continue
         if there != new:
             if there is not None:
                 keep(folder, folder / beside)

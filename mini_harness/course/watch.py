@@ -39,6 +39,8 @@ def modules(folder: Path) -> dict[str, bytes]:
     """What every module of the learner's package holds now; one that just went away is left out."""
     found = {}
     for file in sorted((folder / PACKAGE).glob("*.py")):
+        if not file.is_file():
+            continue
         try:
             found[file.stem] = file.read_bytes()
         except OSError:  # just gone, or being written at this moment: the next look sees it

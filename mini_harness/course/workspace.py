@@ -3,6 +3,7 @@
 Nothing here writes over what a learner wrote without keeping it first.
 """
 
+import errno
 import json
 import os
 from collections.abc import Mapping
@@ -39,13 +40,23 @@ def default_workspace() -> Path:
     """$MINI_HARNESS_HOME, else the working folder if it is a workspace, else ~/mini-harness."""
     named = os.environ.get("MINI_HARNESS_HOME", "").strip()
     if named:
-        return Path(named).expanduser()
-    return Path.cwd() if Path(HIDDEN).is_dir() else Path.home() / "mini-harness"
+        return Path(named)
+    return Path.cwd() if Path(HIDDEN).is_dir() else Path("~/mini-harness")
+
+
+def located(folder: Path) -> Path:
+    """The whole path of a workspace. Raises WorkspaceError where there can be none."""
+    try:
+        return folder.expanduser().resolve()
+    except (RuntimeError, OSError) as error:
+        raise WorkspaceError(
+            f"{folder} can't be found: {error}. Name another folder with --workspace DIR."
+        ) from error
 
 
 def existing(folder: Path | None) -> Path:
     """A workspace that is there already, the default one for None. Raises WorkspaceError."""
-    folder = (folder or default_workspace()).expanduser().resolve()
+    folder = located(folder or default_workspace())
     if (folder / HIDDEN).is_dir() or (folder / PACKAGE).is_dir():
         return folder
     raise WorkspaceError(
@@ -77,7 +88,7 @@ def fingerprint(name: str, content: bytes) -> str:
             [cell["cell_type"], "".join(cell["source"]), cell.get("attachments", {})]
             for cell in json.loads(content)["cells"]
         ]
-    except (ValueError, TypeError, LookupError, AttributeError):
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return digest(content)  # no notebook at all, so every byte counts
     return digest(json.dumps(cells, sort_keys=True).encode("utf-8"))
 
@@ -87,7 +98,7 @@ def make(folder: Path, files: Mapping[str, bytes] | None = None) -> Path:
 
     ``files`` stands for another release than this one. Raises WorkspaceError.
     """
-    folder = folder.expanduser().resolve()
+    folder = located(folder)
     files = release() if files is None else files
     try:
         for name, content in files.items():
@@ -146,6 +157,8 @@ def save_module(folder: Path, module: str, text: str) -> Saved:
 
 
 def _content(path: Path) -> bytes | None:
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "something else than a file stands there", str(path))
     return path.read_bytes() if path.exists() else None
 
 
@@ -208,6 +221,8 @@ def keep(folder: Path, path: Path) -> Path:
     """
     content = path.read_bytes()
     place = folder / HIDDEN / "backups" / path.relative_to(folder).parent
+    # Not below: there FileExistsError means that a number is taken.
+    place.mkdir(parents=True, exist_ok=True)
     numbers = count(1)
     while True:
         target = place / f"{path.stem}-{next(numbers)}{path.suffix}"

@@ -147,6 +147,16 @@ MUTANTS = [
     # act
     ("str(tool.handler(**decision", "str((lambda **given: 1)(**decision", "The handler isn't call"),
     ("return str(tool", "tool.handler(**decision['arguments'])\n        return str(tool", "once."),
+    (
+        "    except Exception",
+        "    except LookupError:\n        pass\n    except Exception as error:\n"
+        "        try:\n            tool.handler(**decision['arguments'])\n"
+        "        except Exception:\n            pass\n"
+        "        return f'{tool.name}: {error!r}'\n    except OSError",
+        "Nobody knows here whether that is safe",
+    ),
+    ('tools.get(decision["name"]', 'tools.get(decision["name"].lower()', "The nearest name"),
+    ("while True:", "for _ in range(100):", "no mistake, and no number of turns"),
     ("tool.handler(**decision", "tool.handler(decision", "Unpack the arguments with two stars"),
     ("return str(tool", "str(tool", "isn't what `act` returns"),
     ("return str(", "return (", "make one of it with `str`"),

@@ -1,5 +1,7 @@
 """What a learner reads about what they wrote, whatever it is that they wrote."""
 
+import os
+import py_compile
 import resource
 import subprocess
 import sys
@@ -31,6 +33,52 @@ def test_a_package_that_lost_its_init_says_so(tmp_path: Path) -> None:
     assert "`mini-harness update` puts it back" in str(grade("v0-act", tmp_path))
 
 
+def test_an_init_that_is_not_the_courses_says_so(tmp_path: Path) -> None:
+    save_module(tmp_path, "calls", exercise("v0-act").solution)
+    (tmp_path / "my_harness" / "__init__.py").write_text("", encoding="utf-8")
+    assert "Rename it if it is there" in str(grade("v0-act", tmp_path))
+
+
+def test_a_right_answer_passes_with_a_mark_of_its_encoding_and_a_thread_left_running(
+    tmp_path: Path,
+) -> None:
+    thread = "import threading, time\nthreading.Thread(target=time.sleep, args=[1000]).start()\n"
+    save_module(tmp_path, "calls", exercise("v0-act").solution)
+    file = tmp_path / "my_harness" / "calls.py"
+    file.write_text("\ufeff" + exercise("v0-act").solution + thread, encoding="utf-8")
+    assert grade("v0-act", tmp_path).status == "passed"
+
+
+def test_no_module_that_was_compiled_earlier_is_graded(tmp_path: Path) -> None:
+    """Python takes it for the new one if both have one length and one time."""
+    save_module(tmp_path, "calls", exercise("v0-act").solution)
+    file = tmp_path / "my_harness" / "calls.py"
+    py_compile.compile(str(file))
+    before = file.stat()
+    file.write_text(exercise("v0-act").solution.replace("str(", "int("), encoding="utf-8")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert grade("v0-act", tmp_path).status == "failed"
+
+
+def test_the_package_of_this_workspace_is_graded_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in (("right", exercise("v0-act").solution), ("wrong", "def act():\n    pass\n")):
+        save_module(tmp_path / name, "calls", text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "right"))
+    assert grade("v0-act", tmp_path / "wrong").status == "failed"
+    package = tmp_path / "wrong" / "my_harness" / "calls"
+    package.mkdir()
+    (package / "__init__.py").write_text(exercise("v0-act").solution, encoding="utf-8")
+    assert "Rename it." in str(grade("v0-act", tmp_path / "wrong"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no limit on files there")
+def test_an_endless_stderr_fills_no_disk() -> None:
+    body = "    import os\n    while True:\n        os.write(2, b'x' * 10**6)\n"
+    assert "File too large" in str(graded(exercise("v0-loop"), HEAD + body))
+
+
 def test_an_unknown_exercise_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownExercise):
         grade("v0-atc", tmp_path)
@@ -40,7 +88,10 @@ def test_an_unknown_exercise_is_refused(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("def pursue(model, tools, goal:\n    pass\n", "stops in my_harness/loop.py, line 1."),
-        ("def purse(model, tools, goal):\n    pass\n", "my_harness/loop.py defines no 'pursue'."),
+        (
+            "def purse(model, tools, goal):\n    pass\n",
+            "loop.py defines no 'pursue': write it",
+        ),
         ("import nowhere\n", "loop.py, line 1.\n    import nowhere\nModuleNotFoundError"),
         ("raise SystemExit\n", "loop.py, line 1.\n    raise SystemExit\nSystemExit"),
         ("import os\nos._exit(3)\n", "Python ended (exit code 3)"),

@@ -15,6 +15,7 @@ from mini_harness.course.workspace import (
     default_workspace,
     existing,
     keep,
+    located,
     make,
     release,
     save_module,
@@ -77,7 +78,7 @@ def test_every_lesson_of_the_package_is_in_a_new_workspace(tmp_path: Path) -> No
 
 def test_a_workspace_that_cannot_be_made_is_said_in_words(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(WorkspaceError, match=r"can't make the workspace .*file\. The system says"):
+    with pytest.raises(WorkspaceError, match=r"can't make .*file\. Something stands where"):
         make(tmp_path / "file", RELEASE)
 
 
@@ -87,12 +88,12 @@ def test_the_workspace_is_named_or_here_or_in_the_home(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("MINI_HARNESS_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
-    assert default_workspace() == tmp_path / "mini-harness"
+    assert located(default_workspace()) == tmp_path / "mini-harness"
     here = make(tmp_path / "here", {})
     monkeypatch.chdir(here)
-    assert default_workspace() == here
+    assert located(default_workspace()) == here
     monkeypatch.setenv("MINI_HARNESS_HOME", "~/elsewhere")
-    assert default_workspace() == tmp_path / "elsewhere"
+    assert located(default_workspace()) == tmp_path / "elsewhere"
 
 
 def test_a_folder_that_is_no_workspace_is_not_taken_for_one(tmp_path: Path) -> None:
@@ -155,6 +156,29 @@ def test_the_stub_of_another_release_replaces_work_only_after_a_backup(workspace
     saved = save_module(workspace, MODULE, STUB.replace('"""', '"""Once: ', 1))
     assert saved.kept is not None
     assert saved.kept.read_text(encoding="utf-8") == SOLUTION
+
+
+def test_a_file_where_the_backups_belong_is_told_and_nothing_hangs(workspace: Path) -> None:
+    save_module(workspace, MODULE, "x = 1")
+    (workspace / ".mini-harness" / "backups").write_text("", encoding="utf-8")
+    (workspace / FILE).write_text("x = 2\n", encoding="utf-8")
+    with pytest.raises(WorkspaceError, match="Something stands where a file or a folder"):
+        save_module(workspace, MODULE, "x = 3")
+    assert (workspace / FILE).read_text(encoding="utf-8") == "x = 2\n"
+
+
+def test_a_folder_in_the_place_of_a_module_is_told(workspace: Path) -> None:
+    (workspace / FILE).mkdir(parents=True)
+    with pytest.raises(WorkspaceError, match="Something stands where a file or a folder"):
+        save_module(workspace, MODULE, "x = 3")
+
+
+def test_a_folder_that_can_not_be_found_is_told(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for folder in (Path("~nobody-of-this-name"), loop):
+        with pytest.raises(WorkspaceError, match="--workspace DIR"):
+            make(folder)
 
 
 @pytest.mark.parametrize("foreign", [b"x = 2\n", b"\xff\xfe no text \x00"])

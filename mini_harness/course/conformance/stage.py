@@ -60,7 +60,7 @@ class Script:
 
 
 def tools(ran: list[str]) -> dict[str, Tool]:
-    """The tools of a check. What ``read_build`` was called with is noted in ``ran``."""
+    """The tools of a check. ``ran`` gets what ``read_build`` was called with, and "ask_server"."""
 
     def read_build(build_id: str) -> str:
         ran.append(build_id)
@@ -70,6 +70,7 @@ def tools(ran: list[str]) -> dict[str, Tool]:
         return 2
 
     def ask_server() -> str:
+        ran.append("ask_server")
         raise LogServerError("the log server is away")
 
     def silent() -> str:

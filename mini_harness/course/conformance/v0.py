@@ -53,10 +53,12 @@ def _text(subject: Subject) -> None:
 
 
 def _unknown(subject: Subject) -> None:
-    ran: list[str] = []
+    shouted, ran = {**READ, "name": "READ_BUILD"}, list[str]()
+    act(subject, shouted, ran)
     got = act(subject, MISSPELT, ran)
     called = proposes(MISSPELT)
     if ran:
+        called = f"{proposes(shouted)}, and {proposes(MISSPELT)}"
         likely = "The nearest name was taken. Nobody proposed that: the harness doesn't guess."
         wrong(called, "read_build ran", "nothing runs", likely)
     if not isinstance(got, str) or "read_biuld" not in got:
@@ -79,7 +81,12 @@ def _arguments(subject: Subject) -> None:
 
 
 def _raises(subject: Subject) -> None:
-    got = act(subject, call("ask_server"))
+    ran: list[str] = []
+    got = act(subject, call("ask_server"), ran)
+    if ran != ["ask_server"]:
+        called = proposes(call("ask_server"))
+        likely = "A call that failed is made once more. Nobody knows here whether that is safe."
+        wrong(called, f"the tool ran {len(ran)} times", "it runs once", likely)
     if not isinstance(got, str) or "the log server is away" not in got:
         called = "act(tools, decision) for a tool that raises LogServerError('the log server …')"
         wrong(called, shown(got), "a text with the error's own words", "The error's text is lost.")
@@ -184,7 +191,7 @@ def _anew(subject: Subject) -> None:
 
 
 def _errs(subject: Subject) -> None:
-    turns = [MISSPELT, call("ask_server"), *[READ] * 10, DONE]
+    turns = [MISSPELT, call("ask_server"), *[READ] * 150, DONE]
     script = Script(*turns)
     got = pursue(subject, script)
     if len(script.shown) < len(turns) or got != DONE["output"]:
