@@ -94,9 +94,8 @@ def _put_beside(folder: Path, name: str, content: bytes, state: State) -> Path:
     new = fingerprint(name, content)
     for beside in _names_beside(name):
         there = _mine(folder, beside)
-        if is_there(folder / beside) and there not in (new, state.sources.get(beside)):
-            continue
-        if is_there(folder / beside) and there is None:
+        ours = there is not None and there in (new, state.sources.get(beside))
+        if is_there(folder / beside) and not ours:
             continue
         if there != new:
             if there is not None:

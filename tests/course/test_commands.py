@@ -6,6 +6,7 @@ import pytest
 
 from mini_harness.course.exercises import exercise, exercises
 from mini_harness.course.workspace import make
+from tests.conftest import ROOT
 from tests.course.commands import module_of, run, solve
 from tests.course.disks import AS_NOBODY, files_in, open_folder, run_python
 
@@ -18,6 +19,26 @@ FIRST, *_, LAST = V0
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     return make(tmp_path / "w")
+
+
+# --- README.md --------------------------------------------------------------------------------
+
+
+def commands_of_the_readme() -> list[str]:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## A harness of your own")[1]
+    block = section.split("```sh\n")[1].split("```")[0]
+    return [line.partition("#")[0].strip() for line in block.splitlines()]
+
+
+def test_every_command_that_the_readme_shows_does_what_it_can(workspace: Path) -> None:
+    """`watch` would go on for ever, so only its help is asked for here."""
+    shown = commands_of_the_readme()
+    assert len(shown) == 8
+    for command in shown:
+        name, *arguments = command.removeprefix("mini-harness ").split()
+        more = ["--help"] if name == "watch" else []
+        done = run(workspace, name, *arguments, *more)
+        assert done.code == (1 if name == "check" else 0), f"{command}: {done}"
 
 
 # --- check and progress -----------------------------------------------------------------------
