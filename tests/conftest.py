@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -22,6 +23,12 @@ def _offline_and_without_keys() -> None:
     for name in KEYS:
         os.environ.pop(name, None)
     os.environ["MINI_HARNESS_MODE"] = "offline"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ctrl_c_works() -> None:
+    """A shell that starts the suite in the background has it ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
