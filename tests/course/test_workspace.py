@@ -176,9 +176,11 @@ def test_a_folder_in_the_place_of_a_module_is_told(workspace: Path) -> None:
 def test_a_folder_that_can_not_be_found_is_told(tmp_path: Path) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    for folder in (Path("~nobody-of-this-name"), loop):
-        with pytest.raises(WorkspaceError, match="--workspace DIR"):
-            make(folder)
+    with pytest.raises(WorkspaceError, match="--workspace DIR"):
+        make(Path("~nobody-of-this-name"))
+    # Python 3.13 takes a circle of links for a path, and making the folder fails.
+    with pytest.raises(WorkspaceError, match=r"/loop"):
+        make(loop)
 
 
 @pytest.mark.parametrize("foreign", [b"x = 2\n", b"\xff\xfe no text \x00"])
