@@ -74,7 +74,7 @@ def _stub(lesson: Lesson, cell: Cell) -> str:
     if cell.exercise is None:
         return cell.source
     try:
-        return stub_of(f"{cell.source}\n").strip()
+        return stub_of(cell.source).strip()
     except ExerciseError as error:
         lesson.fail(cell.line, str(error))
 

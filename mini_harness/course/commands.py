@@ -5,13 +5,13 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from mini_harness.course.borrow import written
 from mini_harness.course.exercises import (
-    PACKAGE,
     Exercise,
     UnknownExercise,
+    UnknownHint,
     exercise,
     exercises,
-    is_stub,
 )
 from mini_harness.course.files import plain, write_whole
 from mini_harness.course.grade import Report, grade
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         return COMMANDS[options.command](options)
     except BrokenPipeError:
         raise
-    except (WorkspaceError, UnknownExercise, WrongRequest, LearnError) as error:
+    except (WorkspaceError, UnknownExercise, UnknownHint, WrongRequest, LearnError) as error:
         reason = str(error)
     except OSError as error:
         reason = f"{error.filename or 'a file'}: {plain(error)}"
@@ -110,9 +110,7 @@ def _hint(options: argparse.Namespace) -> int:
     state, last = load(folder), len(wanted.hints)
     seen = max(0, state.hints.get(wanted.id, 0))
     level = min(seen + 1, last) if options.level is None else options.level
-    if not 1 <= level <= last:
-        raise WrongRequest(f"{wanted.id} has {last} hints: ask for 1 to {last}.")
-    print(f"Hint {level} of {last} for {wanted.id}:\n\n{wanted.hints[level - 1].rstrip()}\n")
+    print(f"Hint {level} of {last} for {wanted.id}:\n\n{wanted.hint(level)}\n")
     print(_after_hint(wanted, level, last))
     if level > seen:
         state.hints[wanted.id] = level
@@ -156,7 +154,7 @@ def _not_yet(wanted: Exercise, report: Report) -> str:
 def _reset(options: argparse.Namespace) -> int:
     wanted, folder = exercise(options.id), existing(options.workspace)
     path = module_path(folder, wanted.module)
-    if path.is_file() and not is_stub(wanted.module, path.read_bytes().decode("utf-8", "replace")):
+    if written(path):
         print(f"What you wrote is kept in {keep(folder, path)}.")
     write_whole(path, wanted.stub.encode("utf-8"))
     anew = " and ".join(each.id for each in exercises() if each.module == wanted.module)
@@ -164,7 +162,7 @@ def _reset(options: argparse.Namespace) -> int:
         f"{path} holds the stub again. To be done once more: {anew}.\n"
         "The cell in the notebook still holds your old code, and running it writes that again.\n"
         f"To start anew there too, put this into the cell:\n\n"
-        f"%%save {PACKAGE}/{wanted.module}.py\n{wanted.stub}",
+        f"%%save {wanted.file}\n{wanted.stub}",
         end="",
     )
     return 0

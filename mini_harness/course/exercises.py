@@ -35,12 +35,16 @@ _CELL = re.compile(
 )
 _SAVE = re.compile(r"%%save my_harness/(?P<module>[a-z_]+)\.py\n")
 _BLOCK = re.compile(
-    r"^ *#: solution\n(?P<solution>.*?)^ *#: stub\n(?P<stub>.*?)^ *#: end\n", re.M | re.S
+    r"^ *#: solution\n(?P<solution>.*?)^ *#: stub\n(?P<stub>.*?)^ *#: end(?:\n|\Z)", re.M | re.S
 )
 
 
 class UnknownExercise(ValueError):
     """There is no exercise of that name. The text lists those there are."""
+
+
+class UnknownHint(ValueError):
+    """An exercise has no hint of that number. The text says which it has."""
 
 
 class ExerciseError(ValueError):
@@ -62,6 +66,18 @@ class Exercise:
     stub: str
     solution: str
     hints: tuple[str, ...]
+
+    @property
+    def file(self) -> str:
+        """Where the answer is written, as seen from the workspace."""
+        return f"{PACKAGE}/{self.module}.py"
+
+    def hint(self, level: int) -> str:
+        """The hint of that level, from 1. Raises UnknownHint."""
+        last = len(self.hints)
+        if not 1 <= level <= last:
+            raise UnknownHint(f"{self.id} has {last} hints: ask for 1 to {last}.")
+        return self.hints[level - 1].rstrip()
 
 
 def shipped(name: str) -> Path:

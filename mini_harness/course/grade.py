@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mini_harness.course.borrow import written
-from mini_harness.course.exercises import PACKAGE, Exercise, exercise
+from mini_harness.course.exercises import Exercise, exercise
 
 SECONDS = 20
 """How long all checks of one exercise may take together."""
@@ -36,7 +36,7 @@ class Report:
 def grade(exercise_id: str, folder: Path) -> Report:
     """Check what ``folder``/my_harness holds for an exercise. Raises UnknownExercise only."""
     wanted = exercise(exercise_id)
-    file = folder / PACKAGE / f"{wanted.module}.py"
+    file = folder / wanted.file
     if not written(file):
         return Report(exercise_id, "untouched", _not_done(wanted, there=file.is_file()))
     with tempfile.TemporaryDirectory(prefix="mini-harness-") as scratch:
@@ -65,23 +65,21 @@ def grade(exercise_id: str, folder: Path) -> Report:
 
 def _of_the_file(wanted: Exercise) -> str:
     return (
-        f"This is about {PACKAGE}/{wanted.module}.py as it was saved. "
+        f"This is about {wanted.file} as it was saved. "
         "If you changed its cell since, run the cell first."
     )
 
 
 def _not_done(wanted: Exercise, *, there: bool) -> str:
-    file = f"{PACKAGE}/{wanted.module}.py"
-    state = f"{file} still holds the stub." if there else f"There is no {file} yet."
-    return (
-        f"not done yet. {state}\nWrite it in the cell that begins with %%save {file}, and run it."
-    )
+    state = f"{wanted.file} still holds the stub." if there else f"There is no {wanted.file} yet."
+    cell = f"the cell that begins with %%save {wanted.file}"
+    return f"not done yet. {state}\nWrite it in {cell}, and run it."
 
 
 def _endless(wanted: Exercise) -> str:
     return (
         f"stopped after {SECONDS} seconds.\n"
-        f"  likely    A loop in {PACKAGE}/{wanted.module}.py never ends: look at what each turn of "
+        f"  likely    A loop in {wanted.file} never ends: look at what each turn of "
         "it changes,\n            and where it returns."
     )
 

@@ -80,7 +80,7 @@ def _own(name: str) -> Any:
 def grade_here(exercise_id: str, folder: Path) -> tuple[str, str]:
     """Status and text of an exercise, in this very process."""
     wanted = exercise(exercise_id)
-    file = folder / PACKAGE / f"{wanted.module}.py"
+    file = folder / wanted.file
     if not file.with_name("__init__.py").is_file():
         return "failed", NO_INIT
     # First, or the package of another workspace may be found before this one.
@@ -92,10 +92,10 @@ def grade_here(exercise_id: str, folder: Path) -> tuple[str, str]:
     if not hasattr(package, "__getattr__"):
         return "failed", NO_INIT
     if Path(own.__file__ or "").resolve() != file.resolve():
-        return "failed", f"Python takes {own.__file__} for {PACKAGE}/{file.name}. Rename it."
+        return "failed", f"Python takes {own.__file__} for {wanted.file}. Rename it."
     here = bound(file.read_text(encoding="utf-8", errors="replace")).defined
     if missing := sorted(bound(wanted.stub).defined - here):
-        return "failed", f"{PACKAGE}/{file.name} defines no {missing[0]!r}: write it in this file."
+        return "failed", f"{wanted.file} defines no {missing[0]!r}: write it in this file."
     checks = [each for each in conformance(wanted.step) if each.exercise == exercise_id]
     return judge(Subject(PACKAGE, _own), checks)
 

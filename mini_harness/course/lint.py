@@ -74,7 +74,7 @@ def budget_faults(lesson: Lesson) -> Iterator[str]:
 
 def _given(cell: Cell) -> str:
     """What a learner gets to read of a code cell."""
-    return cell.source if cell.exercise is None else stub_of(f"{cell.source}\n")
+    return cell.source if cell.exercise is None else stub_of(cell.source)
 
 
 def words_by_section(cells: tuple[Cell, ...]) -> dict[str, int]:

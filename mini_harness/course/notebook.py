@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mini_harness.course import guard
-from mini_harness.course.exercises import PACKAGE
+from mini_harness.course.exercises import (
+    PACKAGE,
+    UnknownExercise,
+    UnknownHint,
+    exercise,
+    exercises,
+)
 from mini_harness.course.renew import follow, renew, renew_unsaved
 from mini_harness.course.trouble import Told
 
@@ -81,7 +87,6 @@ def check(exercise_id: str) -> None:
     An answer that is wrong, or isn't there yet, is a text and no error. Raises Told for an id
     that no exercise has.
     """
-    from mini_harness.course.exercises import UnknownExercise
     from mini_harness.course.grade import grade
 
     try:
@@ -94,15 +99,10 @@ def hint(exercise_id: str, level: int = 1) -> None:
     """Show a hint: 1 points in a direction, 3 nearly gives the answer. Raises Told."""
     from IPython.display import display
 
-    from mini_harness.course.exercises import UnknownExercise, exercise
-
     try:
-        hints = exercise(exercise_id).hints
-    except UnknownExercise as error:
+        text = exercise(exercise_id).hint(level)
+    except (UnknownExercise, UnknownHint) as error:
         raise Told(str(error)) from None
-    if not 1 <= level <= len(hints):
-        raise Told(f"{exercise_id} has {len(hints)} hints: ask for 1 to {len(hints)}.")
-    text = hints[level - 1].rstrip()
     display({"text/markdown": text, "text/plain": text}, raw=True)
 
 
@@ -135,8 +135,6 @@ def save(line: str, cell: str, shell: InteractiveShell) -> None:
 
 def _aside(module: str) -> str:
     """Most often a file that no exercise grades has a misspelt name."""
-    from mini_harness.course.exercises import exercises
-
     graded = sorted({each.module for each in exercises()})
     if module in graded:
         return ""

@@ -48,7 +48,7 @@ def renew_unsaved(module: str, source: str, notebook: dict[str, Any]) -> None:
 
 def follow(notebook: dict[str, Any]) -> None:
     """Before a cell runs: load again what somebody else changed, an editor or `reset`."""
-    now = {name: stamp for name, stamp in _loaded() if stamp is not None}
+    now = dict(_loaded())
     changed = any(_stamps.get(name, stamp) != stamp for name, stamp in now.items())
     if changed:
         _forget()
@@ -58,16 +58,15 @@ def follow(notebook: dict[str, Any]) -> None:
         _stamps.update(now)
 
 
-def _loaded() -> Iterator[tuple[str, tuple[int, int] | None]]:
+def _loaded() -> Iterator[tuple[str, tuple[int, int]]]:
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if name.partition(".")[0] == PACKAGE and file is not None:
             try:
                 found = Path(file).stat()
             except OSError:  # it is gone, and what was loaded of it stays
-                yield name, None
-            else:
-                yield name, (found.st_mtime_ns, found.st_size)
+                continue
+            yield name, (found.st_mtime_ns, found.st_size)
 
 
 def _run(module: str, source: str) -> ModuleType:

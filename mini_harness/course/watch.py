@@ -15,9 +15,9 @@ def watch(chosen: Sequence[Exercise], folder: Path) -> int:
     """Until Ctrl-C, which is the way to end it: exit code 0. What is there at the start is new."""
     print(f"Watching {folder / PACKAGE}. Ctrl-C ends it.", flush=True)
     try:
-        for changed in changes(folder):
+        for _ in changes(folder):
             # Any module may be one that another borrows from.
-            for each in chosen if changed else ():
+            for each in chosen:
                 print(f"\n{grade(each.id, folder)}", flush=True)
     except KeyboardInterrupt:
         pass
@@ -25,12 +25,13 @@ def watch(chosen: Sequence[Exercise], folder: Path) -> int:
     return 0
 
 
-def changes(folder: Path) -> Iterator[set[str]]:
-    """For ever: the names of the modules that are new, or other, or gone since the last look."""
+def changes(folder: Path) -> Iterator[None]:
+    """For ever: whenever a module is new, or other, or gone since the last look."""
     seen: dict[str, bytes] = {}
     while True:
         now = modules(folder)
-        yield {name for name in seen | now if seen.get(name) != now.get(name)}
+        if now != seen:
+            yield
         seen = now
         time.sleep(SECONDS)
 
