@@ -14,12 +14,19 @@ from typing import TYPE_CHECKING, Any
 from mini_harness.steps import BESIDE, STEPS, step
 
 if TYPE_CHECKING:
+    from mini_harness.approval import Approval as Approval
+    from mini_harness.approval import ApprovalRequest as ApprovalRequest
+    from mini_harness.approval import Approver as Approver
+    from mini_harness.approval import ToolDenied as ToolDenied
+    from mini_harness.approval import approve_all as approve_all
+    from mini_harness.approval import deny_all as deny_all
     from mini_harness.clock import Clock as Clock
     from mini_harness.clock import RealClock as RealClock
     from mini_harness.clock import VirtualClock as VirtualClock
     from mini_harness.events import Event as Event
     from mini_harness.events import EventType as EventType
     from mini_harness.events import Sink as Sink
+    from mini_harness.export import DamagedTrace as DamagedTrace
     from mini_harness.frozen import NotJson as NotJson
     from mini_harness.history import History as History
     from mini_harness.history import HistoryError as HistoryError
@@ -30,6 +37,9 @@ if TYPE_CHECKING:
     from mini_harness.layer import Pause as Pause
     from mini_harness.layer import Stop as Stop
     from mini_harness.layer import View as View
+    from mini_harness.limits import FailFast as FailFast
+    from mini_harness.limits import MaxSteps as MaxSteps
+    from mini_harness.limits import MaxStepsExceeded as MaxStepsExceeded
     from mini_harness.loop import Harness as Harness
     from mini_harness.models.anthropic import AnthropicModel as AnthropicModel
     from mini_harness.models.base import Model as Model
@@ -39,6 +49,8 @@ if TYPE_CHECKING:
     from mini_harness.models.scripted import DemoModel as DemoModel
     from mini_harness.models.scripted import ScriptedModel as ScriptedModel
     from mini_harness.models.scripted import ScriptEnded as ScriptEnded
+    from mini_harness.policy import PermissionMode as PermissionMode
+    from mini_harness.policy import Policy as Policy
     from mini_harness.protocol import Decision as Decision
     from mini_harness.protocol import Final as Final
     from mini_harness.protocol import Observation as Observation
@@ -49,6 +61,11 @@ if TYPE_CHECKING:
     from mini_harness.protocol import UnknownTool as UnknownTool
     from mini_harness.protocol import Usage as Usage
     from mini_harness.record import Record as Record
+    from mini_harness.redact import hide as hide
+    from mini_harness.rules import Judgement as Judgement
+    from mini_harness.rules import Rule as Rule
+    from mini_harness.rules import Verdict as Verdict
+    from mini_harness.run import NotWaiting as NotWaiting
     from mini_harness.run import Run as Run
     from mini_harness.run import RunIsBusy as RunIsBusy
     from mini_harness.run import RunNotCompleted as RunNotCompleted
@@ -68,6 +85,7 @@ if TYPE_CHECKING:
     from mini_harness.tools.registry import ToolRegistry as ToolRegistry
     from mini_harness.tools.search import ToolSearch as ToolSearch
     from mini_harness.tools.shell import Bash as Bash
+    from mini_harness.trace import Trace as Trace
 
 _HOMES = {
     name: module

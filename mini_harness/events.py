@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from mini_harness.frozen import FrozenDict, canonical, freeze, parse_object
+from mini_harness.visible import visible
 
 WIDTH = 56
 """How many characters of an event's data are shown to people."""
@@ -109,12 +110,8 @@ def _cut(text: str) -> str:
     if lines[0].endswith(":") and len(lines) > 1:
         # A heading alone says nothing.
         lines[:2] = [f"{lines[0]} {lines[1].removeprefix('- ')}"]
-    first = "".join(map(_visible, " ".join(lines[0].split())))
+    # No tool's text may steer a terminal, or make ``print`` fail and so stop the run.
+    first = visible(" ".join(lines[0].split()))
     more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
     room = WIDTH - len(more)
     return (first if len(first) <= room else first[: room - 2] + " …") + more
-
-
-def _visible(char: str) -> str:
-    """No tool's text may steer a terminal, or make ``print`` fail and so stop the run."""
-    return char if char.isprintable() else ascii(char)[1:-1]

@@ -61,18 +61,17 @@ def freeze(value: Any, depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         raise NotJson(f"The value is nested deeper than {MAX_DEPTH} levels.")
     if kind is dict or isinstance(value, Mapping):
-        return FrozenDict(
-            {
-                # The two checks are freeze and _key for the commonest case, without the call.
-                (key if type(key) is str else _key(key)): (
-                    item if type(item) is str else freeze(item, depth + 1)
-                )
-                for key, item in value.items()
-            }
-        )
+        return _freeze_items(value, depth + 1)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
         return FrozenList([freeze(item, depth + 1) for item in value])
     return _scalar(value)
+
+
+def _freeze_items(items: Mapping[Any, Any], depth: int) -> FrozenDict:
+    for key, item in items.items():
+        if type(key) is not str or type(item) is not str:
+            return FrozenDict({_key(key): freeze(item, depth) for key, item in items.items()})
+    return FrozenDict(items)
 
 
 def _key(key: Any) -> str:

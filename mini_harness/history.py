@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from operator import attrgetter
 from typing import overload
 
 from mini_harness.frozen import canonical
 from mini_harness.protocol import Message, ToolCall
+
+_ID = attrgetter("call_id")
 
 
 class HistoryError(RuntimeError):
@@ -73,7 +76,7 @@ class History:
         doesn't run.
         """
         several = len(calls) > 1
-        given = [call.call_id for call in calls] if several else []
+        given = tuple(map(_ID, calls)) if several else ()
         taken: set[str] = set()
         for call in calls:
             call_id = call.call_id if call.call_id.strip() else new_id(call.name)
@@ -98,7 +101,8 @@ class History:
 
     def add_calls(self, calls: Sequence[ToolCall], message: Message) -> None:
         """A turn that calls tools: its message, and the calls that now wait."""
-        self._end_turn()
+        if self.open:
+            self._end_turn()
         for call in calls:
             call_id = call.call_id
             if not call_id or call_id in self._used:

@@ -62,9 +62,12 @@ class ToolCall:
 
     def to_wire(self) -> FrozenDict:
         """What the record and the history hold of a call. Raises NotJson."""
-        arguments = freeze(self.arguments)
-        wire = FrozenDict(type="tool", name=self.name, arguments=arguments, call_id=self.call_id)
-        return FrozenDict(wire, defect=self.defect) if self.defect else wire
+        arguments = self.arguments
+        if type(arguments) is not FrozenDict:
+            arguments = freeze(arguments)
+        call_id, defect = self.call_id, self.defect
+        wire = FrozenDict(type="tool", name=self.name, arguments=arguments, call_id=call_id)
+        return FrozenDict(wire, defect=defect) if defect else wire
 
 
 @dataclass(slots=True)

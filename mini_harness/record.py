@@ -2,7 +2,8 @@
 
 An event is given to the first sink, then applied to the run, then given to the other sinks. A run
 is therefore never ahead of what it is read back from, nor behind it: give the sink that keeps the
-record first. What a sink raises goes up to the caller untouched.
+record first. What a sink raises goes up to the caller untouched. Secrets are taken out before any
+sink; what is read back from a record can therefore hold a mask, and a call that does never runs.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mini_harness.events import Event, EventType, Sink
 from mini_harness.frozen import FrozenDict, FrozenList, freeze, shown
 from mini_harness.layer import Feedback, Interrupt, Pause, Proposal, Stop
 from mini_harness.protocol import Final, Observation, Outcome, ToolCall, Turn, UnknownDecision
+from mini_harness.redact import Redactor
 from mini_harness.run import MEANINGS, Run, Status
 from mini_harness.tools.base import TransientError
 from mini_harness.tools.call import Call
@@ -28,6 +30,8 @@ from mini_harness.tools.call import Call
 _MODEL_DECISION, _TOOL_START = EventType.MODEL_DECISION, EventType.TOOL_START
 _TOOL_RESULT, _TOOL_ERROR = EventType.TOOL_RESULT, EventType.TOOL_ERROR
 _OK = Outcome.OK
+_ACTED_ON = frozenset((_MODEL_DECISION, _TOOL_START, EventType.MESSAGE))
+"""The run needs these as they are. The sinks never see a secret in them, nor anywhere else."""
 _new = tuple.__new__
 
 
@@ -37,8 +41,12 @@ class Record:
     def __init__(self, sinks: Iterable[Sink], clock: Clock) -> None:
         """Raises TypeError for what can't record: also for a lone sink that is in no list."""
         self.sinks = _checked(sinks)
-        self._keeper, self._others = self.sinks[:1], self.sinks[1:]
+        self._keep: Sink = self.sinks[0] if self.sinks else _nobody
+        self._others = self.sinks[1:]
         self.clock = clock
+        self._monotonic, self._time = clock.monotonic, clock.time
+        self.redactor = Redactor()
+        self._plain: FrozenDict | None = None
         self._born = int(clock.time() * 1e9)
         self._counter = count(1)
 
@@ -58,16 +66,20 @@ class Record:
 
     def resume(self, run: Run) -> None:
         """Take up a run that isn't completed. Time that passed in between isn't counted."""
-        run.origin = self.clock.monotonic() - run.offset
+        self._begun(run)
+        self.redactor.look_around()
         if run.status in (Status.PAUSED, Status.STOPPED, Status.FAILED):
             self._write(run, EventType.RESUME, FrozenDict(), run.step)
 
     def decision(self, run: Run, turn: Proposal) -> None:
         """The model's turn, as the harness takes it: with an id for every call."""
+        plain = False
         if isinstance(turn, Turn) and (proposed := turn.calls):
             run.history.admit(proposed, self._call_id)
             calls = FrozenList(map(ToolCall.to_wire, proposed))
             data = FrozenDict(role="assistant", content=turn.thought, calls=calls)
+            plain = turn.thought is None and self.redactor.is_plain(proposed)
+            self._plain = proposed[0].arguments if plain else None
         elif isinstance(turn, Final):
             data = FrozenDict(role="assistant", content=freeze(turn.output), final=True)
         elif isinstance(turn, UnknownDecision):
@@ -75,8 +87,8 @@ class Record:
         else:
             raise TypeError(f"For a decision, a layer returned {shown(turn):.200}.")
         if turn.usage is not None or not isinstance(turn, Turn) or turn.raw is not None:
-            data = FrozenDict(data, **_beside(turn))
-        self._write(run, _MODEL_DECISION, data, run.step + 1)
+            data, plain = FrozenDict(data, **_beside(turn)), False
+        self._write(run, _MODEL_DECISION, data, run.step + 1, plain)
         if isinstance(turn, UnknownDecision):
             self._speak_for_user(run, _explain(turn), "unknown_decision")
 
@@ -84,10 +96,13 @@ class Record:
         """A tool is about to run."""
         call_id = call.call_id
         attempt = run.attempts.get(call_id, 0) + 1
-        data = FrozenDict(
-            tool=call.tool.name, arguments=call.arguments, call_id=call_id, attempt=attempt
+        arguments, tool, rule = call.arguments, call.tool.name, call.allowed_by
+        data = (
+            FrozenDict(tool=tool, arguments=arguments, call_id=call_id, attempt=attempt, rule=rule)
+            if rule
+            else FrozenDict(tool=tool, arguments=arguments, call_id=call_id, attempt=attempt)
         )
-        self._write(run, _TOOL_START, data, run.step)
+        self._write(run, _TOOL_START, data, run.step, arguments is self._plain)
 
     def end(self, run: Run, call: Call, seen: Observation) -> None:
         """An attempt ended.
@@ -97,9 +112,10 @@ class Record:
         """
         if call.call_id not in run.history.open:
             return self._write(run, EventType.LATE_RESULT, _message(seen), run.step)
-        open_still = isinstance(seen.error, TransientError) and call.repeatable
-        self._observe(run, seen, "transient" if open_still else "")
-        return None
+        error = seen.error
+        if error is not None and isinstance(error, TransientError) and call.repeatable:
+            return self._observe(run, seen, "transient")
+        return self._observe(run, seen)
 
     def observation(self, run: Run, call: ToolCall, seen: Observation) -> None:
         """What the model is told about a call. Written only if its end doesn't say it already."""
@@ -140,11 +156,14 @@ class Record:
         self._write(run, EventType.MESSAGE, data, run.step)
 
     def _observe(self, run: Run, seen: Observation, mark: str = "") -> None:
-        data = _message(seen)
+        data, outcome = _message(seen), seen.outcome
         if mark:
             data = FrozenDict(data, **{mark: True})
-        type = _TOOL_RESULT if seen.outcome is _OK else _TOOL_ERROR
-        self._write(run, type, data, run.step)
+        if outcome is _OK:
+            plain = not seen.metadata and seen.output in self.redactor.harmless
+            self._write(run, _TOOL_RESULT, data, run.step, plain)
+        else:
+            self._write(run, _TOOL_ERROR, data, run.step)
         if mark != "transient":
             run.observed[seen.call_id] = seen
 
@@ -152,16 +171,27 @@ class Record:
         """SEEDS C21: unique, and safe as a file name."""
         return _prefix(tool, self._born) + str(next(self._counter))
 
-    def _write(self, run: Run, type: EventType, data: FrozenDict, step: int) -> None:
-        if run.origin is None:
-            run.origin = self.clock.monotonic() - run.offset
-        offset = self.clock.monotonic() - run.origin
-        event = _new(Event, (run.id, run.sequence + 1, step, type, offset, self.clock.time(), data))
-        for sink in self._keeper:
-            sink(event)
-        run.apply(event)
-        for sink in self._others:
-            sink(event)
+    def _write(
+        self, run: Run, type: EventType, data: FrozenDict, step: int, plain: bool = False
+    ) -> None:
+        """``plain`` says that the caller has looked for secrets already."""
+        offset = self._monotonic() - (self._begun(run) if run.origin is None else run.origin)
+        shown = data if plain else self.redactor.hidden(data)
+        event = _new(Event, (run.id, run.sequence + 1, step, type, offset, self._time(), shown))
+        self._keep(event)
+        run.apply(event if shown is data or type not in _ACTED_ON else event._replace(data=data))
+        if self._others:
+            for sink in self._others:
+                sink(event)
+
+    def _begun(self, run: Run) -> float:
+        """When the run began, on this clock. Time since its last event isn't counted."""
+        run.origin = self._monotonic() - run.offset
+        return run.origin
+
+
+def _nobody(event: Event) -> None:
+    """Keeps the record where there is no sink."""
 
 
 def _checked(sinks: Iterable[Sink]) -> tuple[Sink, ...]:

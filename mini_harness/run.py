@@ -8,15 +8,16 @@ attributes that belong to this process and not to the record say so.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from mini_harness.events import Event, EventType
-from mini_harness.frozen import FrozenDict
+from mini_harness.frozen import FrozenDict, freeze, shown
 from mini_harness.history import History
 from mini_harness.protocol import Final, Observation, ToolCall, Usage
+from mini_harness.visible import shortened, visible
 
 if TYPE_CHECKING:
     from mini_harness.loop import Harness
@@ -60,6 +61,10 @@ class RunIsBusy(RuntimeError):
     """A run was to be resumed while a harness is still driving it."""
 
 
+class NotWaiting(RuntimeError):
+    """Somebody answered a run that waits for no answer, or has one already."""
+
+
 class Run:
     """The state of one run: read it freely, change it only by events."""
 
@@ -89,6 +94,8 @@ class Run:
         """How often each call of this turn was started."""
         self.in_doubt: dict[str, FrozenDict] = {}
         """Calls that were started and whose end nobody recorded, with their arguments then."""
+        self.answer: dict[str, Any] | None = None
+        """What a person said about what it waits for, until the next resume takes it."""
         self.harness: Harness | None = None
         """Who drives the run at this moment, in this process. Layers reach the record by it."""
         self.origin: float | None = None
@@ -98,6 +105,20 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<{self.id}: {self.status} after {self.step} steps>"
+
+    def __str__(self) -> str:
+        """One line for people: how it stands, and what has to be done about it."""
+        match self.status:
+            case Status.COMPLETED:
+                return f"{self.id} is completed: {visible(shortened(shown(self.output, str)))}"
+            case Status.PAUSED if self.pause is not None and "digest" in self.pause:
+                tool = visible(self.pause["tool"])
+                how = "Answer, resume the run, then run this cell again."
+                return f"{self.id} is paused: {tool} waits for your answer. {how}"
+            case Status.RUNNING | Status.PAUSED:
+                return f"{self.id} is {self.status} after {self.step} steps."
+            case _:
+                return str(RunNotCompleted(self))
 
     @classmethod
     def fold(cls, events: Iterable[Event]) -> Run:
@@ -117,6 +138,43 @@ class Run:
         if self.status is Status.COMPLETED:
             return self.output
         raise RunNotCompleted(self) if self.error is None else self.error
+
+    def approve(
+        self, arguments: Mapping[str, Any] | None = None, *, remember: bool = False
+    ) -> None:
+        """Say yes to what a paused run waits for; then resume it.
+
+        ``arguments`` are run instead of the proposed ones. ``remember`` says yes to the same call
+        until the run ends. Raises NotWaiting, also for a second answer, and NotJson.
+        """
+        edited = None if arguments is None else freeze(arguments)
+        self._answer(approved=True, arguments=edited, remember=remember)
+
+    def deny(self, reason: str = "") -> None:
+        """Say no to what a paused run waits for; then resume it. The model is told the reason.
+
+        Raises NotWaiting, also for a second answer.
+        """
+        self._answer(approved=False, reason=reason)
+
+    def _answer(self, **said: Any) -> None:
+        if self.status is not Status.PAUSED or self.pause is None or "digest" not in self.pause:
+            raise NotWaiting(f"{self.id} waits for no answer: it is {self.status}.")
+        if self.answer is not None:
+            raise NotWaiting(f"{self.id} has an answer already. Resume it: harness.resume(run).")
+        self.answer = {**said, "digest": self.pause["digest"]}
+
+    def take_answer(self) -> dict[str, Any] | None:
+        """What a person said while it was paused. It counts once."""
+        answer, self.answer = self.answer, None
+        return answer
+
+    @property
+    def driver(self) -> Harness:
+        """The harness that drives it now. Raises RuntimeError if none does."""
+        if self.harness is None:
+            raise RuntimeError(f"No harness is driving {self.id}.")
+        return self.harness
 
     @contextmanager
     def driven_by(self, harness: Harness) -> Iterator[None]:
@@ -153,7 +211,7 @@ class Run:
         self.stop, self.status = data, Status.FAILED if failed else Status.STOPPED
 
     def _paused(self, data: FrozenDict) -> None:
-        self.status, self.pause = Status.PAUSED, data
+        self.status, self.pause, self.answer = Status.PAUSED, data, None
 
     def _resumed(self, data: FrozenDict) -> None:
         self.status, self.stop, self.pause, self.error = Status.RUNNING, None, None, None

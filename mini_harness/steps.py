@@ -8,6 +8,8 @@ from types import MappingProxyType
 
 _V0: dict[str, tuple[str, ...]] = {
     "mini_harness.frozen": ("NotJson",),
+    "mini_harness.visible": (),
+    "mini_harness.redact": ("hide",),
     "mini_harness.protocol": (
         "Decision",
         "Final",
@@ -32,13 +34,43 @@ _V0: dict[str, tuple[str, ...]] = {
     "mini_harness.tools.function": ("FunctionTool", "tool"),
     "mini_harness.tools.registry": ("ToolRegistry",),
     "mini_harness.tools.call": ("Call", "InvalidArguments"),
-    "mini_harness.run": ("Run", "RunIsBusy", "RunNotCompleted", "Status", "StopReason"),
+    "mini_harness.run": (
+        "NotWaiting",
+        "Run",
+        "RunIsBusy",
+        "RunNotCompleted",
+        "Status",
+        "StopReason",
+    ),
     "mini_harness.layer": ("Failed", "Feedback", "Interrupt", "Layer", "Pause", "Stop", "View"),
     "mini_harness.record": ("Record",),
     "mini_harness.models.base": ("Model", "ModelError"),
     "mini_harness.models.scripted": ("DemoModel", "ScriptEnded", "ScriptedModel"),
     "mini_harness.sync": ("run_sync",),
     "mini_harness.loop": ("Harness",),
+}
+
+_V1: dict[str, tuple[str, ...]] = {
+    "mini_harness.sensitive": (),
+    "mini_harness.shell_words": (),
+    "mini_harness.shell_syntax": (),
+    "mini_harness.command_line": (),
+    "mini_harness.rules": ("Judgement", "Rule", "Verdict"),
+    "mini_harness.approval": (
+        "Approval",
+        "ApprovalRequest",
+        "Approver",
+        "ToolDenied",
+        "approve_all",
+        "deny_all",
+    ),
+    "mini_harness.policy": ("PermissionMode", "Policy"),
+    "mini_harness.limits": ("FailFast", "MaxSteps", "MaxStepsExceeded"),
+    "mini_harness.spans": (),
+    "mini_harness.table": (),
+    "mini_harness.export": ("DamagedTrace",),
+    "mini_harness.otel": (),
+    "mini_harness.trace": ("Trace",),
 }
 
 
@@ -78,7 +110,10 @@ LADDER: Mapping[str, str] = MappingProxyType(
 """The titles of all steps, also of those that are still to come (SEEDS A28)."""
 
 STEPS: Mapping[str, Step] = MappingProxyType(
-    {"v0": Step("v0", LADDER["v0"], MappingProxyType(_V0))}
+    {
+        "v0": Step("v0", LADDER["v0"], MappingProxyType(_V0)),
+        "v1": Step("v1", LADDER["v1"], MappingProxyType(_V1), ("MaxSteps", "Policy"), ("Trace",)),
+    }
 )
 """The steps that exist, in their order."""
 

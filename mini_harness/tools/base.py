@@ -8,7 +8,7 @@ these declarations. Nothing is guessed from names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -98,6 +98,25 @@ class BaseTool(ABC):
     def is_read_only(self, arguments: Any) -> bool:
         """Whether this very call changes nothing (SEEDS B04). A hint for the policy."""
         return False
+
+    def paths(self, arguments: Any) -> Sequence[str] | None:
+        """The files and folders that this call touches, as its arguments name them.
+
+        None means that the tool doesn't say. A policy then takes every text in the arguments for
+        a path, so that none gets by under another name.
+        """
+        return None
+
+    def command(self, arguments: Any) -> str | None:
+        """The shell line that this call runs, or None if it runs none."""
+        return None
+
+    def preview(self, arguments: Any, context: ToolExecutionContext) -> str:
+        """What this call would change, for the person who is asked: for a file, the diff.
+
+        If that has changed by the time the call is to run, the person is asked again.
+        """
+        return ""
 
     def to_api_schema(self) -> ToolSchema:
         """The contract shown to the model, generated from ``input_model`` (SEEDS B05)."""

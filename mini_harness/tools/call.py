@@ -16,8 +16,15 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from mini_harness.frozen import FrozenDict, NotJson, canonical, freeze, shown
 from mini_harness.protocol import Observation, Outcome, ToolCall, UnknownTool
+from mini_harness.redact import MASK
 from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
 from mini_harness.tools.registry import ToolRegistry
+
+_MASK = MASK.encode()
+_BRACKET = _MASK[0]
+_OK = Outcome.OK
+_NOTHING = FrozenDict()
+_new = tuple.__new__
 
 
 class InvalidArguments(ValueError):
@@ -28,18 +35,22 @@ class Call:
     """One tool call that is ready to run.
 
     ``arguments`` is what the model sent, frozen. Nobody can change it, so what was judged,
-    hashed and approved is what runs.
+    hashed and approved is what runs. ``allowed_by`` names the rule by which it may, if a policy
+    judged it; the record keeps that beside the start.
     """
 
-    __slots__ = ("_unheld", "arguments", "call_id", "tool")
+    __slots__ = ("_unheld", "allowed_by", "arguments", "call_id", "tool")
 
     def __init__(self, tool: BaseTool, call_id: str, arguments: Any) -> None:
         """Raises InvalidArguments."""
         self.tool = tool
         self.call_id = call_id
+        self.allowed_by = ""
         self.arguments = arguments if type(arguments) is FrozenDict else _object(arguments)
         try:
             self._unheld: BaseModel | None = self._validated()
+        except InvalidArguments:
+            raise
         except ValidationError as error:
             raise InvalidArguments(_explain(tool, error)) from None
         except PydanticSerializationError as error:
@@ -53,6 +64,12 @@ class Call:
         # but 1 is no bool and "7" is no int.
         validator = self.tool.input_model.__pydantic_validator__
         text = to_json(dict(self.arguments))
+        # One byte is looked for first, which takes a fifth of the time.
+        if _BRACKET in text and _MASK in text:
+            raise InvalidArguments(
+                f"An argument holds {MASK!r}, which stands for a secret that isn't kept. "
+                "Give the secret itself, or do without it."
+            )
         parsed: BaseModel = validator.validate_json(text, strict=True, extra="forbid")
         return parsed
 
@@ -173,7 +190,8 @@ def _observed(call: Call, result: ToolResult) -> Observation:
     if not isinstance(result, ToolResult) or not isinstance(result.output, str):
         raise TypeError(f"Tool {call.name} returned {shown(result):.200}, not a ToolResult.")
     if not result.is_error and not result.metadata:
-        return Observation(call.call_id, call.tool.name, result.output)
+        # Half the cost of Observation(...), in every step.
+        return _new(Observation, (call.call_id, call.tool.name, result.output, _OK, None, _NOTHING))
     outcome = Outcome.ERROR if result.is_error else Outcome.OK
     metadata = freeze(result.metadata)
     return Observation(call.call_id, call.name, result.output, outcome, None, metadata)

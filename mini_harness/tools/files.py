@@ -157,6 +157,9 @@ class ReadFile(BaseTool):
     def is_read_only(self, arguments: ReadFileInput) -> bool:
         return True
 
+    def paths(self, arguments: ReadFileInput) -> list[str]:
+        return [arguments.path]
+
     async def execute(self, arguments: ReadFileInput, context: ToolExecutionContext) -> ToolResult:
         """Every failure is an error result that names the path."""
         # A disk may take its time, and an event loop can't wait.

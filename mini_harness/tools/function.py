@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any, NamedTuple, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_json
 
+from mini_harness.frozen import FrozenDict
 from mini_harness.sync import in_own_thread
 from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
 
+_NOTHING = FrozenDict()
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -28,7 +30,12 @@ class FunctionTool(BaseTool):
         read_only: bool = False,
         idempotent: bool = False,
         blocking: bool = False,
+        paths: Sequence[str] | None = None,
     ) -> None:
+        """``paths`` names the parameters that hold a path or a list of them; None doesn't say.
+
+        Raises TypeError for a type that no schema can be made of, ValueError for an unknown name.
+        """
         self.handler = handler
         self.name = name
         self.description = description
@@ -44,6 +51,19 @@ class FunctionTool(BaseTool):
                 f"Tool {name!r} has a type that no schema can be made of: {why}"
             ) from error
         self._renamed = [p for p in parameters if p.field != p.name]
+        fields = {p.name: p.field for p in parameters}
+        if unknown := [each for each in paths or () if each not in fields]:
+            raise ValueError(f"Tool {name!r} has no parameter {unknown[0]!r} to hold a path.")
+        self._paths = None if paths is None else [fields[each] for each in paths]
+
+    def paths(self, arguments: Any) -> list[str] | None:
+        if self._paths is None:
+            return None
+        found: list[str] = []
+        for value in (getattr(arguments, field) for field in self._paths):
+            several = value if isinstance(value, list | tuple) else [value]
+            found += [str(path) for path in several if path is not None]
+        return found
 
     def is_read_only(self, arguments: Any) -> bool:
         return self.read_only
@@ -63,7 +83,7 @@ class FunctionTool(BaseTool):
         else:
             value = self.handler(**given)
         if type(value) is str:
-            return ToolResult(value)
+            return ToolResult(value, False, _NOTHING)
         if hasattr(value, "__await__"):
             value = await value
         return value if isinstance(value, ToolResult) else ToolResult(_text(value))
@@ -79,20 +99,22 @@ def tool(
     read_only: bool = False,
     idempotent: bool = False,
     blocking: bool = False,
+    paths: Sequence[str] | None = None,
 ) -> Callable[[Callable[..., Any]], FunctionTool]: ...
 def tool(handler: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
     """Make a tool of a typed function, sync or async: ``@tool`` or ``@tool(read_only=True)``.
 
     Name and description come from the function unless given. A parameter annotated with
     ``ToolExecutionContext`` gets the context and isn't shown to the model. Declare
-    ``blocking=True`` for a sync function that waits: it then runs in a thread of its own.
+    ``blocking=True`` for a sync function that waits: it then runs in a thread of its own. Name the
+    parameters that hold a path in ``paths``, so that a policy can judge them.
 
     Raises TypeError for a parameter without a type, ``*args`` and ``**kwargs``, and ValueError
     for a missing description.
     """
     if handler is None:
         return lambda function: function_tool(function, **declared)
-    return function_tool(handler)
+    return function_tool(handler, **declared)
 
 
 def function_tool(
@@ -100,7 +122,7 @@ def function_tool(
     *,
     name: str | None = None,
     description: str | None = None,
-    **declared: bool,
+    **declared: Any,
 ) -> FunctionTool:
     """The plain call behind ``@tool``."""
     name = name or str(getattr(handler, "__name__", type(handler).__name__))

@@ -24,6 +24,9 @@ class ToolSearch(BaseTool):
     def is_read_only(self, arguments: ToolSearchInput) -> bool:
         return True
 
+    def paths(self, arguments: ToolSearchInput) -> tuple[()]:
+        return ()
+
     async def execute(
         self, arguments: ToolSearchInput, context: ToolExecutionContext
     ) -> ToolResult:

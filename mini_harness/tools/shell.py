@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import re
 import shutil
 import signal
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
+from mini_harness.redact import is_secret_variable
 from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
 from mini_harness.tools.files import resolve_inside, unusable
 from mini_harness.tools.process import Ended, NotStarted, run_process
@@ -27,7 +27,6 @@ OUTPUT_LIMIT = 30_000
 
 _SMALLEST_LIMIT = 1_000
 _MARKER_ROOM = 128
-_SECRET = re.compile(r"((^|_|API)KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
 # What the kernel of a notebook, a terminal or a test run says about itself. A command that
 # believed it would print other text in a notebook than elsewhere.
 _SURROUNDINGS = {"CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES"}
@@ -60,6 +59,13 @@ class Bash(BaseTool):
         if output_limit < _SMALLEST_LIMIT:
             raise ValueError(f"output_limit is {output_limit}, but must be at least 1,000 bytes.")
         self.output_limit = output_limit
+
+    def paths(self, arguments: BashInput) -> list[str]:
+        """Where the command starts. What it touches is for the rules on its command line."""
+        return [arguments.cwd or "."]
+
+    def command(self, arguments: BashInput) -> str:
+        return arguments.command
 
     async def execute(self, arguments: BashInput, context: ToolExecutionContext) -> ToolResult:
         output = HeadTail(self.output_limit)
@@ -96,7 +102,7 @@ def child_environment() -> dict[str, str]:
     env = {
         name: value
         for name, value in os.environ.items()
-        if not (_SECRET.search(name) or name.startswith("PYTEST_") or name in _SURROUNDINGS)
+        if not (is_secret_variable(name) or name.startswith("PYTEST_") or name in _SURROUNDINGS)
     }
     if sys.executable:
         # `python` must be the Python that the harness runs on, with its packages: a kernel or a

@@ -18,10 +18,13 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from mini_harness.events import Event
+from mini_harness.limits import MaxSteps
 from mini_harness.loop import Harness
+from mini_harness.policy import Policy
 from mini_harness.protocol import Decision, Final, Message, ToolCall
 from mini_harness.tools.base import Tool, ToolSchema
 from mini_harness.tools.function import function_tool
+from mini_harness.trace import Trace
 
 ROUNDS = 20
 IMPORTS = 5
@@ -29,6 +32,7 @@ SLICE = 100
 """Steps that are timed together."""
 # What is aimed at, and what makes this script fail. They differ where the aim isn't reached yet.
 TIMES_BARE = 6.0, 9.5
+TIMES_BARE_GUARDED = 8.0, 11.0
 GROWTH = 1.1, 1.5
 IMPORT = 1.5, 1.5
 
@@ -93,10 +97,33 @@ def harness(steps: int) -> list[float]:
     return model.slices()
 
 
+def guarded(steps: int) -> list[float]:
+    """The same with what v1 adds: a policy that allows the call, a trace, and a step limit."""
+    model, trace = Repeating(steps), Trace()
+    tool = function_tool(read_build, read_only=True, paths=())
+    layers = [MaxSteps(steps + 1), Policy()]
+    run = Harness(model, [tool], layers=layers, sinks=[trace]).run_sync("go")
+    if run.step != steps + 1 or trace.events[2].data["rule"] != "read-only":
+        raise AssertionError(f"{run.step} steps, and {trace.events[2]}")
+    return model.slices()
+
+
 def import_cost(statement: str) -> float:
     """CPU seconds that a fresh interpreter needs for an import."""
     code = f"import time; t = time.process_time(); {statement}; print(time.process_time() - t)"
     return float(subprocess.check_output([sys.executable, "-c", code], text=True, encoding="utf-8"))
+
+
+class Costs(NamedTuple):
+    """Microseconds a step: in the first 100, about the 1,000th, and in the last 1,000 of 10,000."""
+
+    first: list[float]
+    tenth: list[float]
+    last: list[float]
+
+    @property
+    def growth(self) -> float:
+        return min(self.last) / min(self.first)
 
 
 class Line(NamedTuple):
@@ -117,24 +144,32 @@ def measure() -> list[Line]:
     # that is busy with something else most of the time still gives the same ratio. As in timeit,
     # the garbage collector waits.
     gc.disable()
-    bares, first, tenth, last = [], [], [], []
+    bares: list[float] = []
+    found = {"v0": Costs([], [], []), "v1": Costs([], [], [])}
     for _ in range(ROUNDS):
         bares += bare(2000)
-        costs = harness(10_000)
-        first.append(costs[0])
-        tenth += costs[5:15]
-        last += costs[-10:]
+        for step, kind in (("v0", harness), ("v1", guarded)):
+            costs = kind(10_000)
+            found[step].first.append(costs[0])
+            found[step].tenth.extend(costs[5:15])
+            found[step].last.extend(costs[-10:])
     base = min(bares)
-    for name, costs in (("first 100", first), ("about 1,000", tenth), ("last of 10,000", last)):
-        print(f"{name:>15} steps: {min(costs):6.1f} µs a step, {min(costs) / base:.1f} bare ones")
-    print(f"{'bare loop':>15}      : {base:6.1f} µs a step")
+    print(f"bare loop: {base:.1f} µs a step")
+    for step, costs_of in found.items():
+        for name, costs in costs_of._asdict().items():
+            print(
+                f"{step}, {name:>5}: {min(costs):6.1f} µs a step, {min(costs) / base:.1f} bare ones"
+            )
     pydantic = min(import_cost("import pydantic") for _ in range(IMPORTS))
     ours = min(import_cost("import mini_harness") for _ in range(IMPORTS))
     whole = min(import_cost("from mini_harness import Harness") for _ in range(IMPORTS))
     print(f"from mini_harness import Harness: {whole / pydantic:.2f} times import pydantic")
+    v0, v1 = found.values()
     return [
-        Line("a tool step, in bare steps", min(tenth) / base, *TIMES_BARE),
-        Line("a step at 10,000, in steps at 100", min(last) / min(first), *GROWTH),
+        Line("v0: a tool step, in bare steps", min(v0.tenth) / base, *TIMES_BARE),
+        Line("v0: a step at 10,000, in steps at 100", v0.growth, *GROWTH),
+        Line("v1: a tool step, in bare steps", min(v1.tenth) / base, *TIMES_BARE_GUARDED),
+        Line("v1: a step at 10,000, in steps at 100", v1.growth, *GROWTH),
         Line("import mini_harness, in import pydantic", ours / pydantic, *IMPORT),
     ]
 

@@ -3,6 +3,7 @@
 import asyncio
 import enum
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -299,3 +300,31 @@ def test_a_method_makes_a_tool_without_its_self() -> None:
     made = function_tool(Shop("the corner shop").order)
     assert list(made.to_api_schema()["input_schema"]["properties"]) == ["item"]
     assert use(made, item="tea") == "tea from the corner shop"
+
+
+def test_the_parameters_that_hold_paths_are_named_and_nothing_is_guessed() -> None:
+    @tool(paths=("source", "copy", "more"))
+    def move(source: str, copy: str, text: str, more: list[str] | None = None) -> str:
+        """Move."""
+        return source
+
+    def paths(handler: FunctionTool, **arguments: object) -> Sequence[str] | None:
+        return handler.paths(handler.input_model.model_validate(arguments))
+
+    assert paths(move, source="a", copy="b", text="c") == ["a", "b"]
+    assert paths(move, source="a", copy="b", text="c", more=["d", "e"]) == ["a", "b", "d", "e"]
+    assert paths(tool(paths=())(untouched), path="a") == []
+    assert paths(tool(untouched), path="a") is None
+    with pytest.raises(ValueError, match="no parameter 'wrong'"):
+        tool(paths=("wrong",))(untouched)
+
+
+def test_what_is_declared_counts_however_the_decorator_is_called() -> None:
+    made: Any = tool
+    assert made(untouched, read_only=True).read_only
+    assert made(read_only=True)(untouched).read_only
+
+
+def untouched(path: str) -> str:
+    """Do nothing with a path."""
+    return path

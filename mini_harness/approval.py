@@ -1,0 +1,276 @@
+"""Approval: somebody decides about one call, and exactly that call is what runs.
+
+A request names a digest of the tool, its arguments, the call and what the person was shown. An
+answer names the same digest, counts for that one call, and is recorded before the call runs. So
+it survives a restart, and nothing else can ride on it.
+
+An approver is asked with the request and answers ``request.approve()``, ``request.deny("why")``,
+or None: nobody has decided yet. Then the run pauses. Answer with ``run.approve()`` or
+``run.deny("why")`` and resume it. Whatever else an approver does means no.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from mini_harness.clock import Clock
+from mini_harness.events import EventType
+from mini_harness.frozen import FrozenDict, canonical, shown
+from mini_harness.layer import Pause
+from mini_harness.protocol import Observation, Outcome
+from mini_harness.run import NotWaiting, Run, Status
+from mini_harness.tools.base import ToolExecutionContext
+from mini_harness.tools.call import Call, InvalidArguments, let_cancellation_pass
+from mini_harness.visible import shortened, visible, visible_lines
+
+
+class ToolDenied(PermissionError):
+    """A call wasn't allowed to run (SEEDS A07)."""
+
+    def __init__(self, name: str, rule: str = "", reason: str = "") -> None:
+        super().__init__(f"Tool not allowed: {name}")
+        self.name = name
+        self.rule = rule
+        self.reason = reason
+
+
+def denied(call: Call, rule: str, reason: str) -> Observation:
+    """What the model is told about a call that was refused."""
+    error = ToolDenied(call.name, rule, reason)
+    text = f"{error}. {reason}" if reason else f"{error}."
+    return Observation(call.call_id, call.name, text, Outcome.DENIED, error, {"rule": rule})
+
+
+@dataclass(frozen=True)
+class Approval:
+    """The answer to one request. ``arguments`` are those to run instead of the proposed ones."""
+
+    approved: bool
+    digest: str
+    arguments: Mapping[str, Any] | None = None
+    remember: bool = False
+    reason: str = ""
+    by: str = "A person"
+
+    def said_by(self, by: str) -> Approval:
+        """The same answer, with the name of who gave it."""
+        return replace(self, by=by)
+
+
+@dataclass(frozen=True)
+class ApprovalRequest:
+    """What somebody is asked. ``str`` of it is the question, in which nothing can hide."""
+
+    call_id: str
+    tool: str
+    arguments: FrozenDict
+    digest: str
+    """Names all of this: an answer with another digest answers another question."""
+    rule: str
+    reason: str
+    preview: str = ""
+    """What the call would change: for a file, the diff."""
+    problem: str = ""
+    """Why the last answer couldn't be taken."""
+
+    @classmethod
+    def of(cls, run: Run) -> ApprovalRequest:
+        """What a paused run waits for. Raises NotWaiting if it waits for no approval."""
+        if run.status is not Status.PAUSED or not run.pause or "digest" not in run.pause:
+            raise NotWaiting(f"{run.id} isn't waiting for an approval: it is {run.status}.")
+        return cls(**run.pause)
+
+    def approve(
+        self, arguments: Mapping[str, Any] | None = None, *, remember: bool = False
+    ) -> Approval:
+        """Yes: as proposed or with these arguments instead, and always in this run if so."""
+        return Approval(True, self.digest, arguments, remember)
+
+    def deny(self, reason: str = "") -> Approval:
+        """No. The model is told the reason."""
+        return Approval(False, self.digest, reason=reason)
+
+    @property
+    def always(self) -> str:
+        """What ``remember`` would allow from then on, and nothing else."""
+        return f"{self.tool} with exactly these arguments, until this run ends"
+
+    def __str__(self) -> str:
+        lines = [f"May {visible(self.tool)} run?"]
+        for name, value in self.arguments.items():
+            text = value if isinstance(value, str) else canonical(value)
+            lines.append(_field(visible(name), text))
+        if self.preview:
+            lines.append(_field("It would change", self.preview))
+        lines.append(f"  Asked because: {visible_lines(self.reason)} (rule {visible(self.rule)})")
+        if self.problem:
+            lines.append(f"  Not done yet: {visible_lines(self.problem)}")
+        return "\n".join(lines)
+
+
+def _field(name: str, text: str) -> str:
+    shown_text = visible_lines(shortened(text))
+    if "\n" not in shown_text:
+        return f"  {name}: {shown_text}"
+    return "\n".join([f"  {name}:", *(f"    | {line}" for line in shown_text.split("\n"))])
+
+
+Answer = Approval | None
+Approver = Callable[[ApprovalRequest], Answer | Awaitable[Answer]]
+"""Decides about a request at once, or when awaited. None: nobody has decided yet."""
+
+
+def approve_all(request: ApprovalRequest) -> Approval:
+    """The preset that says yes to whatever may be approved: for tests and headless runs."""
+    return request.approve()
+
+
+def deny_all(request: ApprovalRequest) -> Approval:
+    """The preset that says no."""
+    return request.deny("Nobody is here to approve it.")
+
+
+async def settle(
+    run: Run,
+    call: Call,
+    request: ApprovalRequest,
+    approver: Approver | None,
+    patience: float | None,
+    objection: Callable[[Call], str],
+) -> Call | Observation:
+    """The call as it was approved, or the observation of its denial. Raises Pause without either.
+
+    ``patience`` is in seconds; after that, no answer is no. ``objection`` says why an edited call
+    may not run, or nothing.
+    """
+    answer = _recorded(run, request)
+    fresh = answer is None
+    if answer is None:
+        answer = _given(run, request) or await _asked(run, request, approver, patience)
+    if answer is None:
+        raise Pause(**vars(request))
+    ready = _edited(call, request, answer, objection)
+    if fresh:
+        _note(run, request, answer, ready)
+    if answer.approved:
+        return ready
+    return denied(call, request.rule, f"{answer.by} said no. {answer.reason}".strip())
+
+
+def remembered(run: Run, call: Call) -> bool:
+    """Whether somebody allowed this tool with exactly these arguments for the rest of the run."""
+    notes = run.notes.get(EventType.APPROVAL)
+    if not notes:
+        return False
+    return any(note["remember"] and note["call"] == call.digest for note in notes)
+
+
+def request_for(run: Run, call: Call, rule: str, reason: str) -> ApprovalRequest:
+    """The question about a call, with what the tool says it would change. Secrets don't show."""
+    harness = run.driver
+    context = ToolExecutionContext(
+        harness.cwd, clock=harness.clock, call_id=call.call_id, run=run, harness=harness
+    )
+    try:
+        preview = str(call.tool.preview(call.parsed, context))
+    except Exception as error:  # noqa: BLE001 - the person reads it, and decides
+        preview = f"{call.name} couldn't say what it would change: {shown(error)}"
+    text = "\n".join((call.digest, call.call_id, preview))
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    arguments, preview = map(harness.record.redactor.hidden, (call.arguments, preview))
+    return ApprovalRequest(call.call_id, call.name, arguments, digest, rule, reason, preview)
+
+
+def _recorded(run: Run, request: ApprovalRequest) -> Approval | None:
+    for note in reversed(run.notes.get(EventType.APPROVAL, ())):
+        if note["digest"] == request.digest:
+            return Approval(**{field.name: note[field.name] for field in fields(Approval)})
+    return None
+
+
+def _given(run: Run, request: ApprovalRequest) -> Approval | None:
+    """What a person said while the run was paused, if it answers this very request."""
+    given = run.take_answer()
+    if given is None:
+        return None
+    if given["digest"] != request.digest:
+        problem = "Since you answered, what the call would do has changed. Look again."
+        raise Pause(**vars(replace(request, problem=problem)))
+    return Approval(**given)
+
+
+async def _asked(
+    run: Run, request: ApprovalRequest, approver: Approver | None, patience: float | None
+) -> Approval | None:
+    """What the approver says. Whatever isn't an answer to this very request is a no."""
+    if approver is None:
+        return None
+    by = getattr(approver, "__name__", type(approver).__name__)
+    try:
+        answer: Any = approver(request)
+        if hasattr(answer, "__await__"):
+            answer = await _in_time(answer, run.driver.clock, patience)
+    # Could not judge is never yes, and the reason says what happened.
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001
+        let_cancellation_pass(error)
+        return request.deny(f"The approver failed: {shown(error)}").said_by(by)
+    if answer is None:
+        return None
+    if not _answers(answer, request):
+        text = f"The approver didn't answer this request: {shown(answer):.200}"
+        return request.deny(text).said_by(by)
+    said: Approval = answer
+    return said.said_by(by)
+
+
+def _answers(answer: object, request: ApprovalRequest) -> bool:
+    """Whether this is a yes or a no to this request. Truth is not enough: "no" is true."""
+    return (
+        type(answer) is Approval
+        and answer.digest == request.digest
+        and isinstance(answer.approved, bool)
+        and isinstance(answer.remember, bool)
+        and isinstance(answer.reason, str)
+    )
+
+
+async def _in_time(answer: Awaitable[Any], clock: Clock, patience: float | None) -> Any:
+    if patience is None:
+        return await answer
+    asked = asyncio.ensure_future(answer)
+    late = asyncio.ensure_future(clock.sleep(patience))
+    try:
+        await asyncio.wait({asked, late}, return_when=asyncio.FIRST_COMPLETED)
+        if asked.done():
+            return asked.result()
+        raise TimeoutError(f"Nobody answered within {patience:g} seconds.")
+    finally:
+        asked.cancel()
+        late.cancel()
+
+
+def _edited(
+    call: Call, request: ApprovalRequest, answer: Approval, objection: Callable[[Call], str]
+) -> Call:
+    """The call with the arguments that were approved. What doesn't fit goes back to the person."""
+    if answer.arguments is None or not answer.approved:
+        return call
+    try:
+        ready = call.with_arguments(answer.arguments)
+        problem = objection(ready)
+    except InvalidArguments as error:
+        problem = str(error)
+    if problem:
+        raise Pause(**vars(replace(request, problem=f"Your arguments can't run. {problem}")))
+    return ready
+
+
+def _note(run: Run, request: ApprovalRequest, answer: Approval, ready: Call) -> None:
+    arguments = None if answer.arguments is None else ready.arguments
+    said = {**vars(answer), "arguments": arguments}
+    about = {"call_id": request.call_id, "tool": request.tool, "call": ready.digest}
+    run.driver.record.note(run, EventType.APPROVAL, **about, **said)

@@ -1,0 +1,64 @@
+"""Two layers that end a run: after too many steps, and at the first error."""
+
+from __future__ import annotations
+
+from mini_harness.layer import Act, Decide, Layer, Proposal, Stop, View
+from mini_harness.protocol import Observation, Outcome, UnknownDecision
+from mini_harness.run import Run, StopReason
+from mini_harness.tools.call import Call
+
+
+class MaxStepsExceeded(RuntimeError):
+    """A run used up its steps without an answer (SEEDS A13)."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"max_steps exceeded: {limit}")
+        self.limit = limit
+
+
+class MaxSteps(Layer):
+    """Stop a run that has no answer after ``limit`` turns of the model (SEEDS A12).
+
+    An answer in the last turn counts. A stopped run can be resumed with a higher limit.
+    """
+
+    def __init__(self, limit: int = 8) -> None:
+        """Raises TypeError for what isn't an integer, and ValueError for less than 1."""
+        if not isinstance(limit, int) or isinstance(limit, bool):
+            raise TypeError(f"The limit of steps must be an integer, but it is {limit!r}.")
+        if limit < 1:
+            raise ValueError(f"The limit of steps is {limit}, but must be at least 1.")
+        self.limit = limit
+
+    async def decide(self, run: Run, view: View, next: Decide) -> Proposal:
+        if run.step < self.limit:
+            return await next(run, view)
+        error = MaxStepsExceeded(self.limit)
+        raise Stop(StopReason.MAX_STEPS, error, limit=self.limit, used=run.step)
+
+
+class FailFast(Layer):
+    """Stop at the first error instead of showing it to the model.
+
+    ``run.unwrap()`` then raises that very error: ToolDenied, UnknownTool, InvalidArguments, or
+    what the tool raised (SEEDS A07, A15, A16); UnknownDecision if the model said something else
+    than a decision (A14). A tool that only reports a failure, such as an exit code, raised none.
+    """
+
+    async def act(self, run: Run, call: Call, next: Act) -> Observation:
+        _stop_at_error(run)
+        return await next(run, call)
+
+    async def decide(self, run: Run, view: View, next: Decide) -> Proposal:
+        _stop_at_error(run)
+        last = run.history.messages[-1]
+        if last.get("because") == "unknown_decision":
+            raise Stop(StopReason.ERROR, UnknownDecision(last["content"], "told to the model"))
+        return await next(run, view)
+
+
+def _stop_at_error(run: Run) -> None:
+    for seen in run.observed.values():
+        if seen.error is not None:
+            refused = seen.outcome is Outcome.DENIED
+            raise Stop(StopReason.DENIED if refused else StopReason.ERROR, seen.error)

@@ -1,0 +1,261 @@
+"""What a policy goes by: a rule, the facts of a call that rules are about, and a judgement."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mini_harness.command_line import CommandLine, CommandPattern
+from mini_harness.frozen import shown
+from mini_harness.sensitive import PathPattern, Place, place_if_any, place_of
+from mini_harness.tools.base import BaseTool
+from mini_harness.tools.call import Call
+from mini_harness.tools.function import FunctionTool
+
+
+class Verdict(StrEnum):
+    """What may happen to a call (SEEDS A23)."""
+
+    ALLOW = "allow"
+    REQUIRE_APPROVAL = "require_approval"
+    DENY = "deny"
+
+
+class Judgement(NamedTuple):
+    """A verdict, the id of the rule that gave it, and the reason in words for people."""
+
+    verdict: Verdict
+    rule: str
+    reason: str
+
+
+class Habits:
+    """What all calls of one tool have in common, so that a call costs only what differs."""
+
+    __slots__ = ("always_same", "runs_commands", "silent", "tool", "touches_nothing")
+
+    def __init__(self, tool: BaseTool) -> None:
+        self.tool = tool
+        function = tool if isinstance(tool, FunctionTool) else None
+        same_paths = function is not None and _own(tool, "paths") is FunctionTool.paths
+        named = function._paths if function and same_paths else ["?"]
+        self.silent = _own(tool, "paths") is BaseTool.paths or named is None
+        """It never says which paths it touches."""
+        self.runs_commands = _own(tool, "command") is not BaseTool.command
+        self.touches_nothing = named == [] and not self.runs_commands
+        """It says of every call that it touches no path."""
+        own = _own(tool, "is_read_only")
+        self.always_same = function if own is FunctionTool.is_read_only else None
+        """The tool, if all its calls only read, or none does."""
+
+
+def _own(tool: BaseTool, method: str) -> object:
+    """The function behind a method, to see whether a tool has one of its own."""
+    found = getattr(tool, method)
+    return getattr(found, "__func__", found)
+
+
+_UNKNOWN: Any = object()
+
+
+class Facts:
+    """What one call is about, found out when somebody asks. ``cwd`` is where the harness works.
+
+    Everything here may raise what the tool raises, and TypeError for an answer of a wrong type.
+    """
+
+    __slots__ = ("_declared", "_habits", "_line", "_parsed", "_places", "call", "cwd")
+
+    def __init__(self, call: Call, cwd: Path | str, habits: Habits) -> None:
+        self.call = call
+        self.cwd = os.fspath(cwd)
+        self._habits = habits
+        # Filled when asked for: a cached_property takes a lock on Python 3.11, for 1 µs each.
+        self._parsed = self._declared = self._places = self._line = _UNKNOWN
+
+    @property
+    def parsed(self) -> Any:
+        """The validated arguments, for what the tool says of them."""
+        if self._parsed is _UNKNOWN:
+            self._parsed = self.call.parsed
+        return self._parsed
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the tool says that this very call changes nothing (SEEDS B04)."""
+        fixed = self._habits.always_same
+        said: object = fixed.read_only if fixed else self.call.tool.is_read_only(self.parsed)
+        return exact(said, "is_read_only")
+
+    @property
+    def declared(self) -> list[Place] | None:
+        """The places that the tool says it touches. None if it doesn't say."""
+        if self._declared is _UNKNOWN:
+            paths = None if self._habits.silent else self.call.tool.paths(self.parsed)
+            self._declared = None if paths is None else self._resolved(paths)
+        found: list[Place] | None = self._declared
+        return found
+
+    def _resolved(self, paths: object) -> list[Place]:
+        if not isinstance(paths, list | tuple) or not all(isinstance(p, str) for p in paths):
+            raise TypeError(f"paths returned {shown(paths):.100}, not a list of texts")
+        return [place_of(path, self.cwd) for path in paths]
+
+    @property
+    def places(self) -> list[Place]:
+        """Every place that the call might touch: what the tool declares, else every text in the
+        arguments, and what is on a command line."""
+        if self._places is _UNKNOWN:
+            declared, line = self.declared, self.line
+            texts = _texts(self.call.arguments) if declared is None else []
+            if line is not None:
+                texts += line.paths()
+            places = [place for text in texts if (place := place_if_any(text, self.cwd))]
+            self._places = [*declared, *places] if declared else places
+        found: list[Place] = self._places
+        return found
+
+    @property
+    def line(self) -> CommandLine | None:
+        """The command line that the call runs, or None. Raises Unreadable."""
+        if not self._habits.runs_commands:
+            return None
+        if self._line is _UNKNOWN:
+            command: object = self.call.tool.command(self.parsed)
+            if not isinstance(command, str | None):
+                raise TypeError(f"command returned {shown(command):.100}, not a text")
+            self._line = None if command is None else CommandLine.read(command)
+        found: CommandLine | None = self._line
+        return found
+
+
+def exact(said: object, who: str) -> bool:
+    if said is not True and said is not False:
+        raise TypeError(f"{who} returned {shown(said):.100}, not True or False")
+    return said
+
+
+def _texts(value: Any) -> list[str]:
+    """Every text anywhere in the arguments, the keys of objects within them included."""
+    found = []
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, dict | list):
+            found += [*item, *_texts(item)] if isinstance(item, dict) else _texts(item)
+    return found
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A verdict for the calls that meet all conditions which are given.
+
+    - ``tool``: a pattern for the tool's name. ``*`` stands for anything.
+    - ``path``: a pattern for the paths it touches. ``*`` stays within a part, ``**`` doesn't, and
+      what names a folder covers all that is in it. Relative ones start where the harness works.
+    - ``command``: a pattern for a command, word by word: ``git status *``.
+    - ``when``: a function of the validated arguments that returns True or False.
+
+    A rule that restricts is for a call if *anything* in it fits: one path, as it is written or
+    with its links followed; one command on the line, at any depth. A rule that allows is for a
+    call only if *everything* fits: all paths that the tool declares, with links followed; all
+    commands of a line that is plain. A path alone never allows a command line.
+
+    A malformed rule raises TypeError or ValueError. To skip it with a warning (SEEDS B22) would
+    turn a typing error in a DENY into permission.
+    """
+
+    id: str
+    verdict: Verdict
+    tool: str = "*"
+    path: str | None = None
+    command: str | None = None
+    when: Callable[[Any], bool] | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdict", Verdict(self.verdict))
+        for name in ("id", "tool", "path", "command"):
+            value = getattr(self, name)
+            if value is not None or name in ("id", "tool"):
+                object.__setattr__(self, name, filled(f"The {name} of a rule", value))
+        if self.when is not None and not callable(self.when):
+            raise TypeError(f"The condition of rule {self.id!r} isn't a function: {self.when!r}.")
+        if not isinstance(self.reason, str):
+            raise TypeError(f"The reason of rule {self.id!r} isn't text: {self.reason!r}.")
+        # So that a pattern that is none fails here, and not when a call is judged.
+        _ = self.path_pattern, self.command_pattern
+
+    @cached_property
+    def path_pattern(self) -> PathPattern | None:
+        return None if self.path is None else PathPattern(self.path)
+
+    @cached_property
+    def command_pattern(self) -> CommandPattern | None:
+        return None if self.command is None else CommandPattern(self.command)
+
+    def may_concern(self, name: str) -> bool:
+        """Whether the rule can be for a call of the tool of this name at all."""
+        return fnmatchcase(name, self.tool)
+
+    @property
+    def unconditional(self) -> bool:
+        """Whether it is for every call of its tools."""
+        return self.path is None and self.command is None and self.when is None
+
+    def judge(self, facts: Facts) -> Judgement | None:
+        """The judgement about a call of one of its tools, or None if it isn't for that call.
+
+        Raises what ``when`` raises, and TypeError if that returns neither True nor False.
+        """
+        what = self._covered(facts) if self.verdict is _ALLOW else self._touched(facts)
+        if what is None:
+            return None
+        if self.when is not None and not exact(self.when(facts.call.parsed), "the condition"):
+            return None
+        reason = self.reason or f"Rule {self.id!r} says {self.verdict}."
+        return Judgement(self.verdict, self.id, f"{reason} It is about: {what}" if what else reason)
+
+    def _covered(self, facts: Facts) -> str | None:
+        """For a rule that allows: "" if all of the call is covered, else None."""
+        path, command = self.path_pattern, self.command_pattern
+        if command is not None and (facts.line is None or facts.line.uncovered(command)):
+            return None
+        if path is None:
+            return ""
+        if command is None and facts.line is not None:
+            return None
+        places = facts.declared
+        return "" if places and all(path.covers(p, facts.cwd) for p in places) else None
+
+    def _touched(self, facts: Facts) -> str | None:
+        """For a rule that restricts: what of the call it is about, or None if nothing is."""
+        path, command = self.path_pattern, self.command_pattern
+        found = ""
+        if command is not None:
+            found = "" if facts.line is None else facts.line.touched(command)
+            if not found:
+                return None
+        if path is not None:
+            touched = (p.written for p in facts.places if path.touches(p, facts.cwd))
+            place = next(touched, None)
+            return None if place is None else found or place
+        return found
+
+
+_ALLOW = Verdict.ALLOW
+
+
+def filled(what: str, value: object) -> str:
+    """A text that isn't blank, without the blanks around it. Raises TypeError and ValueError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be text, but it is {shown(value):.100}.")
+    if not value.strip():
+        raise ValueError(f"{what} must not be blank.")
+    return value.strip()

@@ -1,0 +1,171 @@
+"""The trace: the sink that keeps what happened in memory, and shows it.
+
+trace = Trace()
+run = await Harness(model, tools, sinks=[trace]).run(goal)
+trace.table()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from mini_harness.clock import Clock, RealClock
+from mini_harness.events import Event, EventType
+from mini_harness.frozen import FrozenDict, freeze
+from mini_harness.redact import Redactor
+from mini_harness.run import Run
+from mini_harness.spans import counted
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+    from mini_harness.table import Table
+    from mini_harness.views.timeline import Timeline
+
+BY_HAND = "by-hand"
+"""The run to which the events belong that ``record`` writes."""
+
+
+class Trace:
+    """All events of one or more runs, in the order in which they came.
+
+    An event's data was frozen when it was recorded: a tool that changes its arguments later
+    changes nothing here.
+    """
+
+    def __init__(self, events: Iterable[Event] = (), *, clock: Clock | None = None) -> None:
+        """``clock`` is for ``record`` only: a harness puts the time of its own into its events."""
+        self.events = list(events)
+        self.clock = RealClock() if clock is None else clock
+        self._began: float | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Keep an event. Every step of every run comes by here, so nothing else is done."""
+        self.events.append(event)
+
+    def __repr__(self) -> str:
+        events, runs = counted(len(self.events), "event"), counted(len(self.runs), "run")
+        return f"<Trace: {events} of {runs}>"
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The ids of the runs, in the order in which they began."""
+        return tuple(dict.fromkeys(event.run_id for event in self.events))
+
+    def of(self, run: Run | str) -> Trace:
+        """The trace of one run alone. Raises ValueError that lists the runs there are."""
+        run_id = run if isinstance(run, str) else run.id
+        found = [event for event in self.events if event.run_id == run_id]
+        if not found:
+            known = ", ".join(self.runs) or "none yet"
+            raise ValueError(f"This trace has no run {run_id!r}. Its runs: {known}.")
+        return Trace(found, clock=self.clock)
+
+    def last(self) -> Trace:
+        """The trace of the run that began last. Raises ValueError if nothing was recorded."""
+        if not self.events:
+            raise ValueError("This trace is empty: run something that has it among its sinks.")
+        return self.of(self.runs[-1])
+
+    def record(self, event_type: str, /, *, step: int | None = None, **data: Any) -> None:
+        """Keep an event of a loop that is written by hand and has no harness (SEEDS A09).
+
+        Without ``step``, the last step goes on. SEEDS A10 calls ``error`` what is ``tool_error``
+        here. Raises ValueError that lists the types, and NotJson for data that isn't JSON.
+        """
+        if event_type not in set(EventType):
+            known = ", ".join(EventType)
+            raise ValueError(f"There is no event type {event_type!r}. The types are: {known}.")
+        before = next((each for each in reversed(self.events) if each.run_id == BY_HAND), None)
+        if step is None:
+            step = before.step if before else 0
+        now = self.clock.monotonic()
+        if self._began is None:
+            self._began = now
+        offset = now - self._began
+        when = offset, self.clock.time()
+        sequence = before.sequence + 1 if before else 1
+        # A harness takes secrets out before its sinks see them; here nobody else does.
+        self._secrets.look_around()
+        kept: FrozenDict = self._secrets.hidden(freeze(data))
+        self.events.append(Event(BY_HAND, sequence, step, EventType(event_type), *when, kept))
+
+    @cached_property
+    def _secrets(self) -> Redactor:
+        return Redactor()
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Each event as ``{"type": ..., "step": ..., **data}`` (SEEDS A09 to A11)."""
+        return [
+            {"type": event.type.value, "step": event.step, **event.data} for event in self.events
+        ]
+
+    def table(self, *, step: int | None = None, type: str | None = None) -> Table:
+        """What happened, a line for each event: all of them, or those of a step or a type.
+
+        Each run has lines of its own. Raises ValueError for a type that doesn't exist.
+        """
+        from mini_harness.table import Table
+
+        return Table(self.events, step=step, type=None if type is None else EventType(type))
+
+    def timeline(
+        self, run: Run | str | None = None, *, by: Literal["time", "order"] | None = None
+    ) -> Timeline:
+        """A drawing of one run, of the last one unless told otherwise.
+
+        ``by`` says what lies along the x axis: the time, or the order of the events. Without it,
+        the time is taken if one sees something by it.
+        """
+        from mini_harness.views.timeline import Timeline
+
+        return Timeline((self.last() if run is None else self.of(run)).events, by=by)
+
+    def to_jsonl(self) -> str:
+        """Each event as one line of strict JSON."""
+        from mini_harness.export import jsonl
+
+        return jsonl(self.events)
+
+    def save(self, path: Path | str) -> None:
+        """Write ``to_jsonl`` to a file: all of it, or the old file stays."""
+        from mini_harness.export import save
+
+        save(self.events, Path(path))
+
+    @classmethod
+    def load(cls, path: Path | str) -> Trace:
+        """Read what ``save`` wrote. Raises DamagedTrace, a ValueError, that names the line."""
+        from mini_harness.export import load
+
+        return cls(load(Path(path)))
+
+    def to_perfetto(self) -> str:
+        """JSON in Chrome's trace event format. Write it to a file and open it in ui.perfetto.dev.
+
+        Times are in microseconds. Where no time passed, as with a model that plays a script
+        without latency, Perfetto has no lengths to show; ``timeline()`` does better there.
+        """
+        from mini_harness.export import perfetto
+
+        return perfetto(self.events)
+
+    def to_otel(
+        self,
+        provider: TracerProvider,
+        *,
+        content: bool = False,
+        model: Mapping[str, str] | None = None,
+    ) -> None:
+        """Hand each run to OpenTelemetry, in the conventions for generative AI.
+
+        What was said stays here unless ``content`` is asked for: it may be private. ``model`` adds
+        attributes of your own to the turns of the model, such as ``gen_ai.request.model``. Raises
+        ImportError that says how to install what is missing.
+        """
+        from mini_harness.otel import export
+
+        export(self.events, provider, content=content, model=model or {})

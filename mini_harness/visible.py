@@ -1,0 +1,56 @@
+"""Text that others wrote, made visible: nothing in it may steer a terminal or hide from a person.
+
+What a model, a tool or a file says is shown to people in a terminal, in a notebook, and above all
+when somebody is asked to approve it. There a reversed, erased or invisible part would be a lie.
+"""
+
+from __future__ import annotations
+
+import re
+
+LONGEST = 4_000
+"""How many characters of a text are shown to a person who has to decide about it."""
+
+# Printable by the book, and yet nothing is seen of them.
+_BLANK = {"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0", "\u034f"}
+_MANY_SPACES = re.compile(r" {9,}")
+_VARIATION = range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0)
+
+
+def visible(text: str) -> str:
+    """The text on one line, in which every character that can't be seen is an escape: ``\\x1b``.
+
+    That covers control characters, line ends, bidirectional and zero-width characters, lone
+    surrogates, and letters that look like nothing.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_seen, text))
+
+
+def visible_lines(text: str) -> str:
+    """The same, but lines stay lines, and a row of spaces that could push text out of sight is
+    shortened to its number."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join(_MANY_SPACES.sub(_count, visible(line)) for line in lines)
+
+
+def _count(spaces: re.Match[str]) -> str:
+    return f" [{len(spaces[0])} spaces] "
+
+
+def _seen(char: str) -> str:
+    if char.isprintable() and char not in _BLANK and not any(ord(char) in r for r in _VARIATION):
+        return char
+    return ascii(char)[1:-1]
+
+
+def shortened(text: str, longest: int = LONGEST) -> str:
+    """Head and tail of a text that is too long to be read, and how much is left out between them
+    (SEEDS C37)."""
+    if len(text) <= longest:
+        return text
+    head, tail = longest * 3 // 4, longest // 4
+    missing = len(text) - head - tail
+    gap = f"[... {missing:,} of {len(text):,} characters are not shown ...]"
+    return f"{text[:head]}\n{gap}\n{text[-tail:]}"

@@ -1,0 +1,448 @@
+"""Approval: what was approved is what runs, once, and whatever isn't a yes means no."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from mini_harness import (
+    Approval,
+    ApprovalRequest,
+    Approver,
+    BaseTool,
+    Event,
+    EventType,
+    Harness,
+    NotWaiting,
+    Policy,
+    Rule,
+    Run,
+    ScriptedModel,
+    Status,
+    ToolExecutionContext,
+    ToolResult,
+    Verdict,
+    VirtualClock,
+    approve_all,
+    deny_all,
+    run_sync,
+    tool,
+)
+from mini_harness.tools.function import function_tool
+
+CALL = {"type": "tool", "name": "deploy", "arguments": {"build": "build-101"}}
+FINAL = {"type": "final", "output": "done"}
+
+
+class Stage:
+    """A harness with one tool that must be approved, and what was deployed and recorded."""
+
+    def __init__(self, script: list[Any], approver: Approver | None = None, **policy: Any) -> None:
+        self.deployed: list[str] = []
+        self.events: list[Event] = []
+
+        def deploy(build: str) -> str:
+            """Deploy a build."""
+            self.deployed.append(build)
+            return f"{build} is live"
+
+        self.tools = [function_tool(deploy)]
+        self.policy = Policy(approver=approver, **policy)
+        self.script = script
+        self.harness = self.anew(script)
+
+    def anew(self, script: list[Any]) -> Harness:
+        """Another process: the same tools, a model that goes on."""
+        return Harness(
+            ScriptedModel(script),
+            self.tools,
+            layers=[self.policy],
+            sinks=[self.events.append],
+            clock=VirtualClock(),
+        )
+
+    def run(self) -> Run:
+        return self.harness.run_sync("deploy it")
+
+    def resume(self, run: Run) -> Run:
+        return run_sync(self.harness.resume(run))
+
+    def types(self) -> list[str]:
+        return [event.type.value for event in self.events]
+
+
+def told(run: Run) -> str:
+    """What the model was told about its last call."""
+    text: str = next(m for m in reversed(run.history.messages) if m["role"] == "tool")[
+        "tool_result"
+    ]
+    return text
+
+
+def test_without_an_approver_the_run_pauses_and_nothing_runs() -> None:
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    assert run.status is Status.PAUSED
+    assert stage.deployed == []
+    assert "deploy waits for your answer" in str(run)
+
+
+def test_an_approved_call_runs_as_it_was_proposed() -> None:
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    run.approve()
+    assert stage.resume(run).unwrap() == "done"
+    assert stage.deployed == ["build-101"]
+    approval = next(e for e in stage.events if e.type is EventType.APPROVAL)
+    assert stage.types().index("approval") < stage.types().index("tool_start")
+    assert approval.data["by"] == "A person"
+
+
+def test_an_approval_with_other_arguments_runs_these_and_the_model_is_told() -> None:
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    run.approve({"build": "build-102"})
+    stage.resume(run)
+    assert stage.deployed == ["build-102"]
+    assert 'changed before it ran: {"build":"build-102"}' in told(run)
+
+
+def test_a_no_is_told_to_the_model_with_its_reason() -> None:
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    run.deny("It is Friday.")
+    assert stage.resume(run).unwrap() == "done"
+    assert stage.deployed == []
+    assert told(run) == "Tool not allowed: deploy. A person said no. It is Friday."
+
+
+@pytest.mark.parametrize("bad", [{"build": 7}, {}, {"build": "b", "more": 1}])
+def test_an_edit_that_does_not_fit_goes_back_to_the_person_and_loses_nothing(bad: Any) -> None:
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    run.approve(bad)
+    stage.resume(run)
+    assert run.status is Status.PAUSED
+    assert "Your arguments can't run" in ApprovalRequest.of(run).problem
+    assert "approval" not in stage.types()
+    run.approve()
+    stage.resume(run)
+    assert stage.deployed == ["build-101"]
+
+
+def test_an_edit_cannot_reach_what_is_denied() -> None:
+    forbidden = Rule(
+        "no-102", Verdict.DENY, when=lambda a: a.build == "build-102", reason="It failed."
+    )
+    stage = Stage([CALL, FINAL], rules=[forbidden])
+    run = stage.run()
+    run.approve({"build": "build-102"})
+    stage.resume(run)
+    assert run.status is Status.PAUSED
+    assert "It failed." in ApprovalRequest.of(run).problem
+    assert stage.deployed == []
+
+
+def test_what_is_denied_never_reaches_an_approver() -> None:
+    asked: list[str] = []
+
+    def approver(request: ApprovalRequest) -> Approval:
+        asked.append(request.tool)
+        return request.approve()
+
+    stage = Stage([CALL, FINAL], approver, rules=[Rule("no", Verdict.DENY, tool="deploy")])
+    stage.run()
+    assert (asked, stage.deployed) == ([], [])
+
+
+def test_always_counts_for_the_same_tool_with_the_same_arguments_and_for_nothing_else() -> None:
+    other = {**CALL, "arguments": {"build": "build-102"}}
+    stage = Stage([CALL, CALL, other, FINAL])
+    run = stage.run()
+    run.approve(remember=True)
+    stage.resume(run)
+    assert stage.deployed == ["build-101", "build-101"]
+    assert run.status is Status.PAUSED
+    assert ApprovalRequest.of(run).arguments == {"build": "build-102"}
+
+
+def test_always_ends_with_the_run() -> None:
+    stage = Stage([CALL, FINAL, CALL])
+    run = stage.run()
+    run.approve(remember=True)
+    stage.resume(run)
+    assert stage.run().status is Status.PAUSED
+
+
+def test_an_answer_counts_once() -> None:
+    """report P05: the same call again is another question"""
+    stage = Stage([CALL, CALL, FINAL])
+    run = stage.run()
+    run.approve()
+    stage.resume(run)
+    assert run.status is Status.PAUSED
+    assert stage.deployed == ["build-101"]
+
+
+def test_a_second_answer_is_refused_and_the_first_one_counts() -> None:
+    """report N02: approve then deny"""
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    run.approve()
+    with pytest.raises(NotWaiting, match="has an answer already"):
+        run.deny()
+    stage.resume(run)
+    assert stage.deployed == ["build-101"]
+
+
+def test_an_answer_to_a_finished_run_does_nothing_and_says_so() -> None:
+    stage = Stage([CALL, FINAL], approve_all)
+    run = stage.run()
+    with pytest.raises(NotWaiting, match="waits for no answer: it is completed"):
+        run.approve()
+    with pytest.raises(NotWaiting, match="isn't waiting for an approval"):
+        ApprovalRequest.of(run)
+    assert stage.deployed == ["build-101"]
+
+
+def test_resuming_without_an_answer_asks_again_and_notes_the_verdict_once() -> None:
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    stage.resume(run)
+    assert run.status is Status.PAUSED
+    assert stage.types().count("verdict") == 1
+    run.approve()
+    stage.resume(run)
+    assert stage.deployed == ["build-101"]
+
+
+def test_a_question_survives_a_restart() -> None:
+    stage = Stage([CALL, FINAL])
+    stage.run()
+    again = Run.fold(Event.from_json(event.to_json()) for event in stage.events)
+    again.approve()
+    run_sync(stage.anew([FINAL]).resume(again))
+    assert again.unwrap() == "done"
+    assert stage.deployed == ["build-101"]
+
+
+def test_an_answer_that_was_recorded_survives_a_restart() -> None:
+    """The process died between the answer and the start of the tool: nobody is asked again."""
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    run.approve({"build": "build-102"})
+    stage.resume(run)
+    until = stage.types().index("approval") + 1
+    again = Run.fold(stage.events[:until])
+    run_sync(stage.anew([FINAL]).resume(again))
+    assert again.unwrap() == "done"
+    assert stage.deployed == ["build-102", "build-102"]
+
+
+def test_an_approved_call_that_was_started_is_not_run_again_after_a_restart() -> None:
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    run.approve()
+    stage.resume(run)
+    until = stage.types().index("tool_start") + 1
+    again = Run.fold(stage.events[:until])
+    run_sync(stage.anew([FINAL]).resume(again))
+    assert stage.deployed == ["build-101"]
+    assert "outcome is unknown" in told(again) or "took effect is unknown" in told(again)
+
+
+def _raise(request: ApprovalRequest) -> Approval:
+    raise RuntimeError("the network is down")
+
+
+def _answer(value: Any) -> Callable[[ApprovalRequest], Any]:
+    return lambda request: value
+
+
+def _stale(request: ApprovalRequest) -> Approval:
+    return Approval(True, "0" * 64)
+
+
+def _truthy(request: ApprovalRequest) -> Approval:
+    return Approval("no", request.digest)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "approver",
+    [_raise, _answer("yes"), _answer(True), _answer(1), _answer({}), _stale, _truthy],
+    ids=["raises", "text", "True", "1", "dict", "another digest", "truthy"],
+)
+def test_whatever_is_no_answer_to_this_request_means_no(approver: Approver) -> None:
+    """report P04: could not judge is never yes"""
+    stage = Stage([CALL, FINAL], approver)
+    run = stage.run()
+    assert stage.deployed == []
+    assert "said no. The approver" in told(run)
+
+
+def test_an_approver_that_never_answers_is_a_no_when_patience_ends() -> None:
+    async def hang(request: ApprovalRequest) -> Approval:
+        await stage.harness.clock.sleep(3600)
+        return request.approve()
+
+    stage = Stage([CALL, FINAL], hang, patience=60)
+    run = stage.run()
+    assert stage.deployed == []
+    assert "Nobody answered within 60 seconds" in told(run)
+    assert stage.harness.clock.monotonic() == 60
+
+
+def test_an_approver_that_answers_in_time_is_heard() -> None:
+    async def slow(request: ApprovalRequest) -> Approval:
+        await stage.harness.clock.sleep(30)
+        return request.approve()
+
+    stage = Stage([CALL, FINAL], slow, patience=60)
+    stage.run()
+    assert stage.deployed == ["build-101"]
+
+
+def test_none_means_that_nobody_has_decided_yet() -> None:
+    stage = Stage([CALL, FINAL], _answer(None))
+    assert stage.run().status is Status.PAUSED
+
+
+def test_presets_answer_for_a_person_and_the_record_says_which() -> None:
+    yes, no = Stage([CALL, FINAL], approve_all), Stage([CALL, FINAL], deny_all)
+    yes.run()
+    no.run()
+    assert (yes.deployed, no.deployed) == (["build-101"], [])
+    by = [e.data["by"] for s in (yes, no) for e in s.events if e.type is EventType.APPROVAL]
+    assert by == ["approve_all", "deny_all"]
+
+
+def test_what_runs_is_what_was_approved_though_the_approver_changes_its_dict_afterwards() -> None:
+    """report P05"""
+    edit = {"build": "build-102"}
+
+    def approver(request: ApprovalRequest) -> Approval:
+        return request.approve(edit)
+
+    class Tamper(Stage):
+        def resume(self, run: Run) -> Run:
+            edit["build"] = "evil"
+            return super().resume(run)
+
+    stage = Tamper([CALL, FINAL])
+    run = stage.run()
+    run.approve(edit)
+    stage.resume(run)
+    assert stage.deployed == ["build-102"]
+    with pytest.raises(TypeError, match="can't be changed"):
+        ApprovalRequest.of(Stage([CALL, FINAL]).run()).arguments["build"] = "evil"
+
+
+class Path_(BaseModel):
+    path: str
+    text: str
+
+
+class Append(BaseTool):
+    """A tool that shows what it would change."""
+
+    name = "append"
+    description = "Append a line to a file."
+    input_model = Path_
+
+    def paths(self, arguments: Path_) -> list[str]:
+        return [arguments.path]
+
+    def preview(self, arguments: Path_, context: ToolExecutionContext) -> str:
+        before = (context.cwd / arguments.path).read_text(encoding="utf-8")
+        return f"{before}+{arguments.text}"
+
+    async def execute(self, arguments: Path_, context: ToolExecutionContext) -> ToolResult:
+        path = context.cwd / arguments.path
+        path.write_text(path.read_text(encoding="utf-8") + arguments.text, encoding="utf-8")
+        return ToolResult("appended")
+
+
+def test_if_what_a_call_would_change_is_another_thing_by_now_the_person_is_asked_again(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+    call = {"type": "tool", "name": "append", "arguments": {"path": "a.txt", "text": "two\n"}}
+    harness = Harness(ScriptedModel([call, FINAL]), [Append()], layers=[Policy()], cwd=tmp_path)
+    run = harness.run_sync("append")
+    assert ApprovalRequest.of(run).preview == "one\n+two\n"
+    run.approve()
+    (tmp_path / "a.txt").write_text("changed\n", encoding="utf-8")
+    run_sync(harness.resume(run))
+    assert run.status is Status.PAUSED
+    assert "has changed" in ApprovalRequest.of(run).problem
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "changed\n"
+    run.approve()
+    run_sync(harness.resume(run))
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "changed\ntwo\n"
+
+
+HIDDEN = {
+    "second line": ("echo safe\nrm -rf d", "| rm -rf d"),
+    "carriage return": ("rm -rf d\recho safe", "rm -rf d\\recho safe"),
+    "escape": ("\x1b[2Kecho safe", "\\x1b[2K"),
+    "C1": ("\x9b2Kecho", "\\x9b2K"),
+    "bidi": ("echo \u202efr mr", "\\u202e"),
+    "zero width": ("r\u200bm", "r\\u200bm"),
+    "spaces": ("echo safe" + " " * 400 + "; rm -rf d", "[400 spaces] ; rm -rf d"),
+    "blank letter": ("echo\u3164safe", "\\u3164"),
+    "tag letters": ("echo \U000e0072\U000e006d", "\\U000e0072"),
+}
+
+
+@pytest.mark.parametrize("case", HIDDEN)
+def test_nothing_hides_in_what_a_person_is_asked(case: str) -> None:
+    """report P07"""
+    text, seen = HIDDEN[case]
+
+    @tool
+    def say(command: str) -> str:
+        """Say."""
+        return command
+
+    script = [{"type": "tool", "name": "say", "arguments": {"command": text}}, FINAL]
+    events: list[Event] = []
+    run = Harness(ScriptedModel(script), [say], layers=[Policy()], sinks=[events.append]).run_sync(
+        "go"
+    )
+    question = str(ApprovalRequest.of(run))
+    assert seen in question
+    assert all(c == "\n" or c.isprintable() for c in question)
+    assert ApprovalRequest.of(run).arguments["command"] == text
+    assert all(c == "\n" or c.isprintable() for c in "\n".join(map(str, events)))
+
+
+def test_a_very_long_argument_is_cut_where_a_person_reads_it_and_says_by_how_much() -> None:
+    """report P07, C37"""
+    text = "a" * 5_000 + "; rm -rf d"
+    stage = Stage([{**CALL, "arguments": {"build": text}}, FINAL])
+    request = ApprovalRequest.of(stage.run())
+    assert "[... 1,010 of 5,010 characters are not shown ...]" in str(request)
+    assert str(request).count("rm -rf d") == 1
+    assert request.arguments["build"] == text
+
+
+def test_a_recording_that_fails_after_the_tool_reaches_the_caller_and_the_tool_ran_once() -> None:
+    """C33, C34: with policy, approval and trace"""
+    stage = Stage([CALL, FINAL], approve_all)
+
+    def full_disk(event: Event) -> None:
+        if event.type is EventType.TOOL_RESULT:
+            raise OSError("disk full")
+
+    harness = Harness(
+        ScriptedModel([CALL, FINAL]),
+        stage.tools,
+        layers=[stage.policy],
+        sinks=[stage.events.append, full_disk],
+    )
+    with pytest.raises(OSError, match="disk full"):
+        harness.run_sync("deploy it")
+    assert stage.deployed == ["build-101"]
+    assert "tool_error" not in stage.types()
