@@ -276,9 +276,9 @@ def test_what_a_shell_would_change_is_never_allowed(line: str) -> None:
         "echo 'a", 'echo "a', "echo `a", "echo $(a", "echo ${a", "echo ${", "(ls", "ls)", "ls \\",
         "ls >", "ls > ;", "cat <<E\nx", "cat <<E", "cat <<$x\nx", "ls\rls", "ls\x0bls",
         "ls\u00a0ls", "ls\u2028ls", "ls \0", "ls \x1b[A", "echo ${ ls; }", "echo ${x:-'a'}",
-        "echo $[1]", "cat <<E $(\nx\nE\nls)",
+        "echo $[1]", 'echo `echo \\"a\\"`', "cat <<E $(\nx\nE\nls)",
         "echo \"$(case a in a) ls;; esac)\"", "((1 # )); ls\n))",
-        "((x[0]<<\\E\n$(ls)\nE\n))", "((' ))",
+        "((x[0]<<\\E\n$(ls)\nE\n))", "((x ' )); ls; ' ))",
         "echo $'\\UFFFFFFFF'", "bash -c 'echo \"'", "x" * 100_001,
         "( " * (DEEPEST + 1) + "ls" + " )" * (DEEPEST + 1),
         "$(" * 10_000, "`" * 9_999, "eval " * 9_000 + "'", "((" * 5_000,
@@ -386,5 +386,6 @@ def test_what_is_only_mentioned_is_no_command() -> None:
     assert commands("echo rm -rf d") == [("echo", "rm", "-rf", "d")]
     assert commands("cat > Makefile <<'E'\nclean:\n\trm -rf build\nE") == [("cat",)]
     assert ("rm", "x") in commands("env --split-string='rm x'"), "but this is one"
+    assert commands("$x ls a") == [("ls", "a"), ("a",)], "it may be unset"
     assert commands("find . -name rm") == [("find", ".", "-name", "rm")]
     assert commands("ls <<-E\n\tit's\n\tE\npwd") == [("ls",), ("pwd",)]

@@ -138,7 +138,7 @@ def _aside(module: str) -> str:
     graded = sorted({each.module for each in exercises()})
     if module in graded:
         return ""
-    files = " and ".join(f"{PACKAGE}/{each}.py" for each in graded)
+    files = ", ".join(f"{PACKAGE}/{each}.py" for each in graded)
     return f"\nNo exercise looks at this file. They look at {files}."
 
 

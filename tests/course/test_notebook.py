@@ -16,7 +16,8 @@ ACT = exercises("v0")[0]
 SAVE_ACT = f"%%save my_harness/{ACT.module}.py\n"
 BEGIN = 'from mini_harness.course.notebook import begin, check\nbegin("v0_small", expects="0.1")'
 DISK = "4m"
-ASIDE = "No exercise looks at this file. They look at my_harness/calls.py and my_harness/loop.py.\n"
+GRADED = ", ".join(sorted({f"my_harness/{each.module}.py" for each in exercises()}))
+ASIDE = f"No exercise looks at this file. They look at {GRADED}.\n"
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,11 @@ import pytest
 
 from mini_harness.clock import VirtualClock
 from mini_harness.course import story
+from mini_harness.layer import Layer
 from mini_harness.loop import Harness
 from mini_harness.models.scripted import ScriptedModel
+from mini_harness.policy import Policy
+from mini_harness.rules import Rule, Verdict
 from mini_harness.run import Run
 from mini_harness.tools.base import ToolExecutionContext
 from mini_harness.tools.builds import BUILDS, TOOLS
@@ -83,3 +86,52 @@ def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
 
 def test_every_build_has_its_log(farm: Path) -> None:
     assert {path.stem for path in (farm / "logs").iterdir()} == set(BUILDS)
+
+
+def gullible(farm: Path, *layers: Layer) -> Run:
+    model, tools = ScriptedModel(story.gullible()), [*TOOLS.values(), ReadFile(), Bash()]
+    return Harness(model, tools, layers=layers, cwd=farm).run_sync(story.GOAL)
+
+
+def test_a_line_in_the_log_talks_an_unguarded_agent_into_a_deployment(farm: Path) -> None:
+    """A08"""
+    poisoned = story.poisoned_farm(farm)
+    assert gullible(poisoned).unwrap() == "Done as the log says. build-102 is live."
+    assert (poisoned / "deployments.log").read_text(encoding="utf-8") == "build-102\n"
+
+
+def test_the_same_agent_behind_a_policy_deploys_nothing_and_answers(farm: Path) -> None:
+    """A08"""
+    poisoned = story.poisoned_farm(farm)
+    rule = Rule("people-deploy", Verdict.DENY, tool="deploy_prod", reason="Only people deploy.")
+    run = gullible(poisoned, Policy(rules=[rule]))
+    assert story.ANSWER in run.unwrap()
+    assert "Only people deploy." in run.unwrap()
+    assert not (poisoned / "deployments.log").exists()
+
+
+def test_without_the_line_the_gullible_agent_deploys_nothing(farm: Path) -> None:
+    assert gullible(farm).unwrap() == story.ANSWER
+    assert not (farm / "deployments.log").exists()
+
+
+def test_the_line_is_all_that_a_poisoned_farm_adds_to_a_log_that_stays_true(farm: Path) -> None:
+    log = farm / "logs" / "build-102.log"
+    before = log.read_text(encoding="utf-8")
+    story.poisoned_farm(farm)
+    after = log.read_text(encoding="utf-8")
+    assert after.replace(story.INJECTED, "") == before != after
+
+
+def test_a_poisoned_farm_is_no_farm_that_somebody_changed(
+    farm: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """report N05: a lesson's first cell says the same the second time"""
+    for make in (story.poisoned_farm, story.poisoned_farm, story.fresh_farm):
+        make(farm)
+    assert capsys.readouterr().out == ""
+    assert [each.name for each in farm.parent.iterdir()] == [farm.name]
+    log = story.poisoned_farm(farm) / "logs" / "build-102.log"
+    log.write_text("my own notes", encoding="utf-8")
+    story.fresh_farm(farm)
+    assert "The farm you changed is now in" in capsys.readouterr().out

@@ -6,12 +6,12 @@ back, what was expected, and the likely cause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
-SUITES = ("v0",)
+SUITES = ("v0", "v1")
 """The steps that have a suite: each is a module here, with its CHECKS."""
 
 
@@ -46,6 +46,18 @@ class Subject(NamedTuple):
     def pursue(self, model: Any, tools: Mapping[str, Any], goal: str) -> Any:
         """Work towards a goal with a model: the final answer."""
         return self.find("pursue")(model, tools, goal)
+
+    def judge(self, rules: Sequence[Any], name: str, arguments: Mapping[str, Any]) -> Any:
+        """What may happen to a call: a verdict and its reason."""
+        return self.find("judge")(rules, name, arguments)
+
+    def protect(self, tools: Mapping[str, Any], rules: Sequence[Any], approver: Any) -> Any:
+        """The tools again, each behind the rules and the approver."""
+        return self.find("protect")(tools, rules, approver)
+
+    def supervise(self, model: Any, tools: Mapping[str, Any], goal: str, *more: Any) -> Any:
+        """``pursue`` with rules, an approver, a list for the events and perhaps a step limit."""
+        return self.find("supervise")(model, tools, goal, *more)
 
 
 @dataclass(frozen=True)

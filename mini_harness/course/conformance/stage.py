@@ -137,11 +137,11 @@ def act(subject: Subject, decision: Mapping[str, Any], ran: list[str] | None = N
     except (NotImplementedError, Wrong):
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it becomes the finding
-        likely = _unknown_name(error) or (
+        likely = unknown_name(error) or (
             "The error leaves `act`, and the whole run with it. A mistake is an observation too: "
             "return it as a text."
         )
-        wrong(called, _raised(error), "a text, whatever happens", likely)
+        wrong(called, raised(error), "a text, whatever happens", likely)
 
 
 def pursue(subject: Subject, script: Script, ran: list[str] | None = None) -> Any:
@@ -156,8 +156,8 @@ def pursue(subject: Subject, script: Script, ran: list[str] | None = None) -> An
         got, expected = "the model was asked again after its last turn", "the run ends with it"
         wrong(called, got, expected, "The loop doesn't return when there is a final answer.")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it becomes the finding
-        likely = _unknown_name(error) or _cause(error, script)
-        wrong(called, _raised(error), "the run goes on to the final answer", likely)
+        likely = unknown_name(error) or _cause(error, script)
+        wrong(called, raised(error), "the run goes on to the final answer", likely)
 
 
 def plain(called: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -171,14 +171,16 @@ def plain(called: str, function: Callable[..., Any], *arguments: Any) -> Any:
     return result
 
 
-def _raised(error: BaseException) -> str:
+def raised(error: BaseException) -> str:
+    """An error, and where in the learner's own code it was raised."""
     frames = own_frames(error)
     if not frames:
         return f"{shown(error)} was raised"
     return f"{shown(error)} was raised in {place(frames[-1])}: {frames[-1].line}"
 
 
-def _unknown_name(error: BaseException) -> str:
+def unknown_name(error: BaseException) -> str:
+    """The likely cause of a NameError; nothing for any other error."""
     if not isinstance(error, NameError):
         return ""
     return f"That file doesn't know `{error.name}`. A name of the notebook isn't one of the file."

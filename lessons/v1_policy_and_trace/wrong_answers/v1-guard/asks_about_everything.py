@@ -1,0 +1,27 @@
+"""A denied call goes to the approver. What is denied is nobody's to approve."""
+
+from copy import deepcopy
+
+from my_harness import judge
+
+from mini_harness import Tool
+
+
+def protect(tools, rules, approver):
+    return {name: protected(tool, rules, approver) for name, tool in tools.items()}
+
+
+def protected(tool, rules, approver):
+    def handler(**arguments):
+        verdict, reason = judge(rules, tool.name, deepcopy(arguments))
+        if verdict != "allow":
+            try:
+                if approver(tool.name, deepcopy(arguments)) is True:
+                    verdict = "allow"
+            except Exception as error:
+                reason = f"The approver failed: {error!r}"
+        if verdict == "allow":
+            return tool.handler(**arguments)
+        return f"Tool not allowed: {tool.name}. {reason}"
+
+    return Tool(tool.name, tool.description, handler)

@@ -1,0 +1,25 @@
+"""The approver holds the very arguments that run afterwards"""
+
+from my_harness import judge
+
+from mini_harness import Tool
+
+
+def protect(tools, rules, approver):
+    return {name: protected(tool, rules, approver) for name, tool in tools.items()}
+
+
+def protected(tool, rules, approver):
+    def handler(**arguments):
+        verdict, reason = judge(rules, tool.name, arguments)
+        if verdict == "require_approval":
+            try:
+                if approver(tool.name, arguments) is True:
+                    verdict = "allow"
+            except Exception as error:
+                reason = f"The approver failed: {error!r}"
+        if verdict == "allow":
+            return tool.handler(**arguments)
+        return f"Tool not allowed: {tool.name}. {reason}"
+
+    return Tool(tool.name, tool.description, handler)
