@@ -86,13 +86,16 @@ class CommandLine:
         _Finder(line).read(text, 0)
         return line
 
-    def uncovered(self, pattern: CommandPattern) -> str:
-        """Why an allow rule with this pattern doesn't allow the line, or nothing if it does."""
+    def uncovered(self, *patterns: CommandPattern) -> str:
+        """Why allow rules with these patterns don't allow the line, or nothing if they do."""
         if not self.plain:
             return "more than plain commands"
         if not self.commands:
             return "no command"
-        return next((shlex.join(each) for each in self.commands if not pattern.fits(each)), "")
+        for words in self.commands:
+            if not any(pattern.fits(words) for pattern in patterns):
+                return shlex.join(words)
+        return ""
 
     def touched(self, pattern: CommandPattern) -> str:
         """The first command that the pattern is for, whatever path its program has, or nothing."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mini_harness.approval import Approver, ToolDenied, denied, remembered, request_for, settle
+from mini_harness.command_line import CommandPattern
 from mini_harness.events import EventType
 from mini_harness.frozen import canonical, shown
 from mini_harness.layer import Act, Layer
@@ -23,6 +24,7 @@ from mini_harness.run import Run
 from mini_harness.shell_words import Unreadable
 from mini_harness.tools.base import BaseTool
 from mini_harness.tools.call import Call
+from mini_harness.tools.function import FunctionTool
 
 __all__ = ["Facts", "Judgement", "PermissionMode", "Policy", "Rule", "Verdict"]
 
@@ -107,18 +109,44 @@ class _Default:
 
     id = "default"
 
-    def __init__(self, mode: PermissionMode, rules: Iterable[Rule]) -> None:
+    def __init__(self, mode: PermissionMode, patterns: Iterable[CommandPattern]) -> None:
         self._full_auto = mode is PermissionMode.FULL_AUTO
-        self._patterns = [r.command_pattern for r in rules if r.verdict is _ALLOW]
+        self._patterns = tuple(patterns)
 
     def judge(self, facts: Facts) -> Judgement:
         if self._full_auto:
             return _FULL_AUTO
         if facts.read_only:
             return _READS
-        left = [facts.line.uncovered(each) for each in self._patterns if each and facts.line]
-        what = f": {left[0]}" if left else ""
+        left = facts.line.uncovered(*self._patterns) if self._patterns and facts.line else ""
+        what = f": {left}" if left else ""
         return Judgement(_ASK, self.id, f"It may change something, and no rule allows it{what}.")
+
+
+class _Together:
+    """Allows a line of several commands if each of them is allowed by some rule."""
+
+    id = "allow rules"
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._rules = tuple(rules)
+
+    def judge(self, facts: Facts) -> Judgement | None:
+        line = facts.line
+        if line is None or line.uncovered(*_patterns(self._rules)):
+            return None
+        used = [rule.id for rule in self._rules if line.touched(*_patterns([rule]))]
+        return Judgement(_ALLOW, "+".join(used), "Each of its commands is allowed by a rule.")
+
+
+class _Known(NamedTuple):
+    """What a policy can know of a tool before there is a call."""
+
+    habits: Habits
+    speakers: tuple[_Speaker, ...]
+    default: _Default
+    quiet: FunctionTool | None
+    """The tool, if nobody speaks about its calls and all of them only read, or none does."""
 
 
 class Policy(Layer):
@@ -148,7 +176,7 @@ class Policy(Layer):
             raise ValueError(f"The patience is {patience} seconds, but must be more than 0.")
         self.approver = approver
         self.patience = patience
-        self._known: dict[str, tuple[Habits, tuple[_Speaker, ...], _Default]] = {}
+        self._known: dict[str, _Known] = {}
 
     def check(self, name: str) -> None:
         """Raise ToolDenied if no call of this tool can run, whatever its arguments (SEEDS A07)."""
@@ -163,7 +191,9 @@ class Policy(Layer):
         known = self._known.get(call.tool.name)
         if known is None or known[0].tool is not call.tool:
             known = self._study(call.tool)
-        habits, speakers, default = known
+        habits, speakers, default, quiet = known
+        if quiet is not None and quiet.read_only is True:
+            return _READS
         facts, found = Facts(call, cwd, habits), None
         speaker: _Speaker = default
         try:
@@ -219,21 +249,30 @@ class Policy(Layer):
 
         return objection
 
-    def _study(self, tool: BaseTool) -> tuple[Habits, tuple[_Speaker, ...], _Default]:
+    def _study(self, tool: BaseTool) -> _Known:
         """All that can ever have something to say about a call of this tool, in order."""
         habits = Habits(tool)
         rules = [rule for rule in self.rules if rule.may_concern(tool.name)]
+        lines = [rule for rule in rules if rule.allows_commands]
         speakers: list[_Speaker] = [_CommandLine()] if habits.runs_commands else []
         if not habits.touches_nothing:
             speakers.append(_Credentials())
         if self.allowed_tools is not None:
             speakers.append(_AllowList(self.allowed_tools))
         speakers += rules
+        if len(lines) > 1:
+            speakers.append(_Together(lines))
         if self.mode is PermissionMode.PLAN:
             speakers.append(_Plan())
-        known = habits, tuple(speakers), _Default(self.mode, rules)
+        asks = not speakers and self.mode is PermissionMode.DEFAULT
+        quiet = habits.always_same if asks else None
+        known = _Known(habits, tuple(speakers), _Default(self.mode, _patterns(lines)), quiet)
         self._known[tool.name] = known
         return known
+
+
+def _patterns(rules: Iterable[Rule]) -> tuple[CommandPattern, ...]:
+    return tuple(rule.command_pattern for rule in rules if rule.command_pattern is not None)
 
 
 def _note(run: Run, call: Call, verdict: Verdict, rule: str, reason: str, **more: str) -> None:

@@ -44,7 +44,7 @@ class Habits:
         self.tool = tool
         function = tool if isinstance(tool, FunctionTool) else None
         same_paths = function is not None and _own(tool, "paths") is FunctionTool.paths
-        named = function._paths if function and same_paths else ["?"]
+        named = function.path_fields if function and same_paths else ["?"]
         self.silent = _own(tool, "paths") is BaseTool.paths or named is None
         """It never says which paths it touches."""
         self.runs_commands = _own(tool, "command") is not BaseTool.command
@@ -165,7 +165,8 @@ class Rule:
     A rule that restricts is for a call if *anything* in it fits: one path, as it is written or
     with its links followed; one command on the line, at any depth. A rule that allows is for a
     call only if *everything* fits: all paths that the tool declares, with links followed; all
-    commands of a line that is plain. A path alone never allows a command line.
+    commands of a line that is plain. Several rules that allow commands may do that together. A path
+    alone never allows a command line.
 
     A malformed rule raises TypeError or ValueError. To skip it with a warning (SEEDS B22) would
     turn a typing error in a DENY into permission.
@@ -208,6 +209,12 @@ class Rule:
     def unconditional(self) -> bool:
         """Whether it is for every call of its tools."""
         return self.path is None and self.command is None and self.when is None
+
+    @property
+    def allows_commands(self) -> bool:
+        """Whether it allows commands by their words alone."""
+        only = self.path is None and self.when is None
+        return self.verdict is _ALLOW and self.command is not None and only
 
     def judge(self, facts: Facts) -> Judgement | None:
         """The judgement about a call of one of its tools, or None if it isn't for that call.

@@ -192,7 +192,7 @@ class WordReader(ABC):
         elif found := self.match(_VARIABLE):
             self.at = found.end()
             return self.variables.get(found[0], "")
-        elif self.text.startswith(("[", "'"), self.at):
+        elif self.text.startswith(("[", "'", "\\\n"), self.at):
             raise Unreadable(f"it holds ${self.text[self.at]}")
         else:
             return "$"
@@ -214,7 +214,10 @@ class WordReader(ABC):
                 self.at += 1
         self.at += 1
         otherwise = "".join(parts) if found[2] else ""
-        return otherwise if "+" in (found[2] or "") else self.variables.get(found[1], otherwise)
+        if "+" in (found[2] or ""):
+            # Of a variable that may be set or not, it may be there or not.
+            return otherwise if found[1] in self.variables else otherwise + SPLIT
+        return self.variables.get(found[1], otherwise)
 
     def _backquoted(self) -> str:
         self.odd()

@@ -252,8 +252,18 @@ def seconds(value: float) -> str:
 
 
 def by_run(events: Iterable[Event]) -> dict[str, list[Event]]:
-    """The events of each run, runs in the order in which they began."""
+    """The events of each run, runs in the order in which they began.
+
+    Each virtual clock counts its own names, so two runs may both be ``run-1``. An event that
+    doesn't go on where a run of this name stopped begins another one, ``run-1 (2)``.
+    """
     runs: dict[str, list[Event]] = {}
+    latest: dict[str, tuple[str, int]] = {}
     for event in events:
-        runs.setdefault(event.run_id, []).append(event)
+        name, number = latest.get(event.run_id, ("", 0))
+        if not name or event.sequence <= runs[name][-1].sequence:
+            number += 1
+            name = event.run_id if number == 1 else f"{event.run_id} ({number})"
+            latest[event.run_id] = name, number
+        runs.setdefault(name, []).append(event)
     return runs

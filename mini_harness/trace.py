@@ -17,7 +17,7 @@ from mini_harness.events import Event, EventType
 from mini_harness.frozen import FrozenDict, freeze
 from mini_harness.redact import Redactor
 from mini_harness.run import Run
-from mini_harness.spans import counted
+from mini_harness.spans import by_run, counted
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -53,16 +53,18 @@ class Trace:
     @property
     def runs(self) -> tuple[str, ...]:
         """The ids of the runs, in the order in which they began."""
-        return tuple(dict.fromkeys(event.run_id for event in self.events))
+        return tuple(by_run(self.events))
 
     def of(self, run: Run | str) -> Trace:
-        """The trace of one run alone. Raises ValueError that lists the runs there are."""
-        run_id = run if isinstance(run, str) else run.id
-        found = [event for event in self.events if event.run_id == run_id]
-        if not found:
-            known = ", ".join(self.runs) or "none yet"
-            raise ValueError(f"This trace has no run {run_id!r}. Its runs: {known}.")
-        return Trace(found, clock=self.clock)
+        """The trace of one run alone. Raises ValueError that lists the runs there are, also for a
+        run whose name another one has too: then give the name as ``runs`` has it."""
+        name, runs = run if isinstance(run, str) else run.id, by_run(self.events)
+        known = ", ".join(runs) or "none yet"
+        if name not in runs:
+            raise ValueError(f"This trace has no run {name!r}. Its runs: {known}.")
+        if run is not name and f"{name} (2)" in runs:
+            raise ValueError(f"Several runs are called {name}. Name one of these: {known}.")
+        return Trace(runs[name], clock=self.clock)
 
     def last(self) -> Trace:
         """The trace of the run that began last. Raises ValueError if nothing was recorded."""

@@ -30,8 +30,14 @@ class Kernel:
         message = self.send(source, cell_id)
         outputs: list[NotebookNode] = []
         while (reply := self._next(message)) is not None:
-            if reply["msg_type"] in ("stream", "error", "display_data", "execute_result"):
-                outputs.append(nbformat.v4.output_from_msg(reply))
+            if reply["msg_type"] not in ("stream", "error", "display_data", "execute_result"):
+                continue
+            output = nbformat.v4.output_from_msg(reply)
+            # A busy kernel may send what one cell printed in several pieces.
+            if outputs and output.get("name") and output.name == outputs[-1].get("name"):
+                outputs[-1].text += output.text
+            else:
+                outputs.append(output)
         return outputs
 
     def send(self, source: str, cell_id: str | None = None) -> dict[str, Any]:

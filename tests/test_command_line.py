@@ -90,6 +90,7 @@ RECOGNISED = [
     "(x=y); $x rm -rf d",
     "x=y true; ${x:-rm} -rf d",
     "${HOME:+rm} -rf d",
+    "${nothing:+x}rm -rf d",
     "for x in rm; do $x -rf d; done",
     "coproc rm -rf d; wait",
     "find d -exec rm -rf {} +",
@@ -223,10 +224,23 @@ def test_an_allowed_prefix_carries_nothing_else(line: str) -> None:
         "  git status --short >/dev/null 2>&1  ",
     ],
 )
-def test_a_rule_is_for_every_command_of_a_chain(line: str) -> None:
-    policy = Policy(rules=[Rule("both", Verdict.ALLOW, command="*")])
-    assert judged(line, policy).verdict is Verdict.ALLOW
-    assert (judged(line).verdict is Verdict.ALLOW) is ("&&" not in line), "no rule covers both"
+def test_a_chain_is_allowed_if_each_of_its_commands_is(line: str) -> None:
+    """P01: the verdict counts over every segment, by one rule or by several"""
+    one = Policy(rules=[Rule("both", Verdict.ALLOW, command="*")])
+    assert judged(line, one) == (Verdict.ALLOW, "both", "Rule 'both' says allow.")
+    assert judged(line).verdict is Verdict.ALLOW
+    pytest_only = Policy(rules=[Rule("pytest", Verdict.ALLOW, command="python -m pytest *")])
+    assert (judged(line, pytest_only).verdict is Verdict.ALLOW) is ("git" not in line)
+
+
+def test_rules_that_allow_a_line_together_are_named_and_carry_nothing_else() -> None:
+    """P01"""
+    rules = [Rule(each, Verdict.ALLOW, command=f"{each} *") for each in ("ls", "cat", "wc")]
+    policy = Policy(rules=[*rules, Rule("cat-a", Verdict.ALLOW, command="cat a", path="x/**")])
+    assert judged("ls | wc -l", policy).rule == "ls+wc"
+    assert judged("ls | wc -l | tee x", policy).reason.endswith("no rule allows it: tee x.")
+    only = Policy(rules=[rules[0], Rule("cat-a", Verdict.ALLOW, command="cat a", path="x/**")])
+    assert judged("ls && cat a", only).verdict is Verdict.REQUIRE_APPROVAL
 
 
 @pytest.mark.parametrize(
@@ -276,7 +290,7 @@ def test_what_a_shell_would_change_is_never_allowed(line: str) -> None:
         "echo 'a", 'echo "a', "echo `a", "echo $(a", "echo ${a", "echo ${", "(ls", "ls)", "ls \\",
         "ls >", "ls > ;", "cat <<E\nx", "cat <<E", "cat <<$x\nx", "ls\rls", "ls\x0bls",
         "ls\u00a0ls", "ls\u2028ls", "ls \0", "ls \x1b[A", "echo ${ ls; }", "echo ${x:-'a'}",
-        "echo $[1]", 'echo `echo \\"a\\"`', "cat <<E $(\nx\nE\nls)",
+        "echo $[1]", "$\\\n{x:-ls}", 'echo `echo \\"a\\"`', "cat <<E $(\nx\nE\nls)",
         "echo \"$(case a in a) ls;; esac)\"", "((1 # )); ls\n))",
         "((x[0]<<\\E\n$(ls)\nE\n))", "((x ' )); ls; ' ))",
         "echo $'\\UFFFFFFFF'", "bash -c 'echo \"'", "x" * 100_001,

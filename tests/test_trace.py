@@ -94,6 +94,23 @@ def test_runs_in_one_trace_never_mix() -> None:
         trace.of("x")
 
 
+def test_two_runs_of_the_same_name_stay_two() -> None:
+    """each virtual clock counts from one"""
+    trace = Trace()
+    runs = [
+        Harness(
+            ScriptedModel([{"type": "final", "output": "ok"}]), sinks=[trace], clock=VirtualClock()
+        ).run_sync(goal)
+        for goal in ("first", "second")
+    ]
+    assert trace.runs == ("run-1", "run-1 (2)")
+    goals = [trace.of(name).events[0].data["content"] for name in trace.runs]
+    assert goals == ["first", "second"]
+    assert trace.last().events[0].data["content"] == "second"
+    with pytest.raises(ValueError, match=r"Several runs are called run-1. Name one of these: run-"):
+        trace.of(runs[0])
+
+
 def test_runs_that_interleave_are_told_apart_too() -> None:
     one, two = Written("run-1"), Written("run-2")
     for run in (one, two):

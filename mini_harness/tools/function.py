@@ -54,13 +54,14 @@ class FunctionTool(BaseTool):
         fields = {p.name: p.field for p in parameters}
         if unknown := [each for each in paths or () if each not in fields]:
             raise ValueError(f"Tool {name!r} has no parameter {unknown[0]!r} to hold a path.")
-        self._paths = None if paths is None else [fields[each] for each in paths]
+        self.path_fields = None if paths is None else [fields[each] for each in paths]
+        """The fields of the input model that hold paths. None if the tool doesn't say."""
 
     def paths(self, arguments: Any) -> list[str] | None:
-        if self._paths is None:
+        if self.path_fields is None:
             return None
         found: list[str] = []
-        for value in (getattr(arguments, field) for field in self._paths):
+        for value in (getattr(arguments, field) for field in self.path_fields):
             several = value if isinstance(value, list | tuple) else [value]
             found += [str(path) for path in several if path is not None]
         return found
