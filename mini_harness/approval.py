@@ -25,7 +25,7 @@ from mini_harness.protocol import Observation, Outcome
 from mini_harness.run import NotWaiting, Run, Status
 from mini_harness.tools.base import ToolExecutionContext
 from mini_harness.tools.call import Call, InvalidArguments, let_cancellation_pass
-from mini_harness.visible import shortened, visible, visible_lines
+from mini_harness.visible import undisguised, visible
 
 
 class ToolDenied(PermissionError):
@@ -106,14 +106,14 @@ class ApprovalRequest:
             lines.append(_field(visible(name), text))
         if self.preview:
             lines.append(_field("It would change", self.preview))
-        lines.append(f"  Asked because: {visible_lines(self.reason)} (rule {visible(self.rule)})")
+        lines.append(f"  Asked because: {undisguised(self.reason)} (rule {visible(self.rule)})")
         if self.problem:
-            lines.append(f"  Not done yet: {visible_lines(self.problem)}")
+            lines.append(f"  Not done yet: {undisguised(self.problem)}")
         return "\n".join(lines)
 
 
 def _field(name: str, text: str) -> str:
-    shown_text = visible_lines(shortened(text))
+    shown_text = undisguised(text)
     if "\n" not in shown_text:
         return f"  {name}: {shown_text}"
     return "\n".join([f"  {name}:", *(f"    | {line}" for line in shown_text.split("\n"))])
@@ -155,7 +155,7 @@ async def settle(
         raise Pause(**vars(request))
     ready = _edited(call, request, answer, objection)
     if fresh:
-        _note(run, request, answer, ready)
+        _note(run, request, answer, call, ready)
     if answer.approved:
         return ready
     return denied(call, request.rule, f"{answer.by} said no. {answer.reason}".strip())
@@ -221,7 +221,10 @@ async def _asked(
     if answer is None:
         return None
     if not _answers(answer, request):
-        text = f"The approver didn't answer this request: {shown(answer):.200}"
+        text = (
+            f"The approver didn't answer this request: {shown(answer):.200}. "
+            'Its answer must be request.approve() or request.deny("why").'
+        )
         return request.deny(text).said_by(by)
     said: Approval = answer
     return said.said_by(by)
@@ -261,6 +264,8 @@ def _edited(
         return call
     try:
         ready = call.with_arguments(answer.arguments)
+        if ready.digest == call.digest:
+            return call
         problem = objection(ready)
     except InvalidArguments as error:
         problem = str(error)
@@ -269,8 +274,8 @@ def _edited(
     return ready
 
 
-def _note(run: Run, request: ApprovalRequest, answer: Approval, ready: Call) -> None:
-    arguments = None if answer.arguments is None else ready.arguments
-    said = {**vars(answer), "arguments": arguments}
+def _note(run: Run, request: ApprovalRequest, answer: Approval, call: Call, ready: Call) -> None:
+    edited = None if ready is call else ready.arguments
+    said = {**vars(answer), "arguments": edited}
     about = {"call_id": request.call_id, "tool": request.tool, "call": ready.digest}
     run.driver.record.note(run, EventType.APPROVAL, **about, **said)

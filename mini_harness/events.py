@@ -90,18 +90,25 @@ Sink = Callable[[Event], None]
 def _gist(type: EventType, data: FrozenDict) -> str:
     match type:
         case EventType.TOOL_START:
-            return f"{data['tool']} {canonical(data['arguments'])}"
+            what = f"{data['tool']} {canonical(data['arguments'])}"
         case EventType.TOOL_RESULT | EventType.TOOL_ERROR:
-            return f"{data['tool']} -> {data['tool_result']}"
+            what = f"{data['tool']} -> {data['tool_result']}"
         case EventType.STOP:
             numbers = {k: v for k, v in data.items() if k not in ("reason", "error")}
-            return f"{data['reason']}: {data.get('error') or canonical(numbers)}"
+            what = f"{data['reason']}: {data.get('error') or canonical(numbers)}"
         case EventType.MODEL_DECISION if "calls" in data:
-            return "call " + " and ".join(wire["name"] for wire in data["calls"])
+            what = "call " + " and ".join(wire["name"] for wire in data["calls"])
         case EventType.MODEL_DECISION:
-            return "final answer" if "final" in data else f"unknown: {data['decision']}"
+            what = "final answer" if "final" in data else f"unknown: {data['decision']}"
+        case EventType.VERDICT:
+            what = f"{data['verdict']} {data['tool']} by rule {data['rule']}: {data['reason']}"
+        case EventType.APPROVAL:
+            what = f"{data['by']} {'approved' if data['approved'] else 'denied'} {data['tool']}"
+        case EventType.PAUSE if "digest" in data:
+            what = f"{data['tool']} waits for an answer"
         case _:
-            return str(data.get("content", data.get("output", canonical(data))))
+            what = str(data.get("content", data.get("output", canonical(data) if data else "")))
+    return what
 
 
 def _cut(text: str) -> str:

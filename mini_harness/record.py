@@ -175,7 +175,8 @@ class Record:
         self, run: Run, type: EventType, data: FrozenDict, step: int, plain: bool = False
     ) -> None:
         """``plain`` says that the caller has looked for secrets already."""
-        offset = self._monotonic() - (self._begun(run) if run.origin is None else run.origin)
+        origin = self._begun(run) if run.origin is None else run.origin
+        offset = self._monotonic() - origin
         shown = data if plain else self.redactor.hidden(data)
         event = _new(Event, (run.id, run.sequence + 1, step, type, offset, self._time(), shown))
         self._keep(event)

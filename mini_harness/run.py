@@ -17,7 +17,7 @@ from mini_harness.events import Event, EventType
 from mini_harness.frozen import FrozenDict, freeze, shown
 from mini_harness.history import History
 from mini_harness.protocol import Final, Observation, ToolCall, Usage
-from mini_harness.visible import shortened, visible
+from mini_harness.visible import shortened, visible, visible_lines
 
 if TYPE_CHECKING:
     from mini_harness.loop import Harness
@@ -110,10 +110,14 @@ class Run:
         """One line for people: how it stands, and what has to be done about it."""
         match self.status:
             case Status.COMPLETED:
-                return f"{self.id} is completed: {visible(shortened(shown(self.output, str)))}"
+                return (
+                    f"{self.id} is completed: {visible_lines(shortened(shown(self.output, str)))}"
+                )
+            case Status.PAUSED if self.answer is not None:
+                return f"{self.id} is paused, and you have answered. Resume it."
             case Status.PAUSED if self.pause is not None and "digest" in self.pause:
                 tool = visible(self.pause["tool"])
-                how = "Answer, resume the run, then run this cell again."
+                how = "When you have answered and it went on, run this cell again."
                 return f"{self.id} is paused: {tool} waits for your answer. {how}"
             case Status.RUNNING | Status.PAUSED:
                 return f"{self.id} is {self.status} after {self.step} steps."

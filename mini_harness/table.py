@@ -23,6 +23,7 @@ WIDTH = 72
 COLUMNS = ("#", "step", "at", "took", "type", "what")
 _LEFT = ("run", "type", "what")
 _STYLE = 'style="text-align: left"'
+_WHOLE = 'style="text-align: left; white-space: nowrap"'
 
 Cells = tuple[str, ...]
 Data = Mapping[str, Any]
@@ -70,7 +71,8 @@ class Table:
         body += [_row(cells) for cells in tail]
         caption = f"<caption {_STYLE}>{html.escape(self.caption)}</caption>"
         lines = ["<table>", caption, f"<thead><tr>{names}</tr></thead>", "<tbody>", *body]
-        return "\n".join([*lines, "</tbody>", "</table>"])
+        table = "\n".join([*lines, "</tbody>", "</table>"])
+        return f'<div style="overflow-x: auto" tabindex="0">\n{table}\n</div>'
 
     def _parts(self) -> tuple[list[Cells], str, list[Cells]]:
         """The first rows, how many are left out, and the last ones."""
@@ -89,7 +91,9 @@ class Table:
 
 
 def _row(cells: Cells) -> str:
-    return "<tr>" + "".join(f"<td {_STYLE}>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+    styles = [_WHOLE] * (len(cells) - 1) + [_STYLE]
+    written = (f"<td {s}>{html.escape(c)}</td>" for s, c in zip(styles, cells, strict=True))
+    return f"<tr>{''.join(written)}</tr>"
 
 
 def _told(events: Sequence[Event]) -> Iterator[Cells]:

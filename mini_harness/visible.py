@@ -29,10 +29,14 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """The same, but lines stay lines, and a row of spaces that could push text out of sight is
-    shortened to its number."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    return "\n".join(_MANY_SPACES.sub(_count, visible(line)) for line in lines)
+    """The same, but lines stay lines."""
+    return "\n".join(map(visible, text.replace("\r\n", "\n").split("\n")))
+
+
+def undisguised(text: str) -> str:
+    """Lines for a person who has to decide about them: a long text is shortened, and a row of
+    spaces that could push the rest out of sight is replaced by its number."""
+    return _MANY_SPACES.sub(_count, visible_lines(shortened(text)))
 
 
 def _count(spaces: re.Match[str]) -> str:

@@ -23,6 +23,7 @@ from mini_harness import (
     Status,
     ToolExecutionContext,
     ToolResult,
+    Trace,
     Verdict,
     VirtualClock,
     approve_all,
@@ -87,6 +88,8 @@ def test_without_an_approver_the_run_pauses_and_nothing_runs() -> None:
     assert run.status is Status.PAUSED
     assert stage.deployed == []
     assert "deploy waits for your answer" in str(run)
+    run.approve()
+    assert str(run) == f"{run.id} is paused, and you have answered. Resume it."
 
 
 def test_an_approved_call_runs_as_it_was_proposed() -> None:
@@ -107,6 +110,25 @@ def test_an_approval_with_other_arguments_runs_these_and_the_model_is_told() -> 
     stage.resume(run)
     assert stage.deployed == ["build-102"]
     assert 'changed before it ran: {"build":"build-102"}' in told(run)
+
+
+def test_an_edit_that_changes_nothing_is_a_plain_yes() -> None:
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    run.approve({"build": "build-101"})
+    stage.resume(run)
+    assert told(run) == "build-101 is live"
+    approval = next(e for e in stage.events if e.type is EventType.APPROVAL)
+    assert approval.data["arguments"] is None
+
+
+def test_time_never_runs_backwards_in_the_record() -> None:
+    """report R10"""
+    trace = Trace()
+    Harness(ScriptedModel([FINAL]), sinks=[trace]).run_sync("go")
+    offsets = [event.offset for event in trace.events]
+    assert offsets == sorted(offsets)
+    assert offsets[0] >= 0
 
 
 def test_a_no_is_told_to_the_model_with_its_reason() -> None:

@@ -51,11 +51,19 @@ def test_its_data_refuses_every_change() -> None:
             event(EventType.TOOL_ERROR, tool="t", tool_result="Bad:\n- a: b\nc"),
             "t -> Bad: a: b (+1 lines)",
         ),
-        (event(EventType.RESUME), "{}"),
+        (
+            event(EventType.VERDICT, verdict="deny", tool="t", rule="r", reason="Why."),
+            "deny t by rule r: Why.",
+        ),
+        (event(EventType.APPROVAL, approved=True, tool="t", by="A person"), "A person approved t"),
+        (event(EventType.APPROVAL, approved=False, tool="t", by="deny_all"), "deny_all denied t"),
+        (event(EventType.PAUSE, tool="t", digest="d"), "t waits for an answer"),
+        (event(EventType.PAUSE, why="w"), '{"why":"w"}'),
+        (event(EventType.RESUME), ""),
     ],
 )
 def test_the_line_for_people_says_what_matters(shown: Event, what: str) -> None:
-    assert str(shown) == f"  3  step 2   {shown.type:<14}  {what}"
+    assert str(shown) == f"  3  step 2   {shown.type:<14}  {what}".rstrip()
 
 
 def test_the_line_for_people_is_never_long() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mini_harness.visible import LONGEST, shortened, visible, visible_lines
+from mini_harness.visible import LONGEST, shortened, undisguised, visible, visible_lines
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,9 @@ def test_what_is_shown_is_printable_and_stays_as_it_is_when_shown_again(text: st
 def test_lines_stay_lines_and_a_row_of_spaces_becomes_its_number() -> None:
     """report P07"""
     text = "safe" + " " * 400 + "; rm -rf d\r\nnext\rx"
-    assert visible_lines(text) == "safe [400 spaces] ; rm -rf d\nnext\\rx"
-    assert visible_lines("    indented") == "    indented"
+    assert undisguised(text) == "safe [400 spaces] ; rm -rf d\nnext\\rx"
+    assert undisguised("    indented") == "    indented"
+    assert visible_lines(text) == "safe" + " " * 400 + "; rm -rf d\nnext\\rx"
 
 
 def test_a_long_text_keeps_head_and_tail_and_says_how_much_is_missing() -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from mini_harness.course.borrow import written
@@ -62,12 +62,16 @@ def asked_for(what: str | None) -> list[Exercise]:
     if what is None or what in steps:
         return exercises(what)
     if what in LADDER:
-        here = ", ".join(step for step in LADDER if step in steps) or "none yet"
-        raise WrongRequest(f"{what} has no exercises yet. The steps that have some: {here}.")
+        raise WrongRequest(f"{what} has no exercises yet. The steps that have some: {_in(steps)}.")
     try:
         return [exercise(what)]
     except UnknownExercise as error:
-        raise WrongRequest(f"{error} The steps are: {', '.join(LADDER)}.") from None
+        more = "" if what.partition("-")[0] in steps else f" The steps are: {_in(steps)}."
+        raise WrongRequest(f"{error}{more}") from None
+
+
+def _in(steps: Collection[str]) -> str:
+    return ", ".join(step for step in LADDER if step in steps) or "none yet"
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -97,12 +97,16 @@ def exercises(step: str | None = None) -> list[Exercise]:
 
 
 def exercise(exercise_id: str) -> Exercise:
-    """The exercise of this id. Raises UnknownExercise."""
+    """The exercise of this id. Raises UnknownExercise, which lists those of its step or all."""
     for each in _all():
         if each.id == exercise_id:
             return each
-    known = ", ".join(each.id for each in _all())
-    raise UnknownExercise(f"There is no exercise {exercise_id!r}. The exercises are: {known}.")
+    step = exercise_id.partition("-")[0]
+    near = exercises(step)
+    known = ", ".join(each.id for each in near or _all())
+    whose = f" of {step}" if near else ""
+    text = f"There is no exercise {exercise_id!r}. The exercises{whose} are: {known}."
+    raise UnknownExercise(text)
 
 
 def is_stub(module: str, text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
 from functools import partial
 from importlib import import_module, invalidate_caches
@@ -16,7 +16,7 @@ from typing import Any
 
 from mini_harness.course.exercises import PACKAGE
 from mini_harness.course.names import bound
-from mini_harness.course.trouble import Told, explained, last_line
+from mini_harness.course.trouble import Told, explained, lacking, last_line
 
 _shown: dict[str, dict[str, Any]] = {}
 """What each module's save cell put into the notebook: module -> name -> object."""
@@ -52,8 +52,7 @@ def follow(notebook: dict[str, Any]) -> None:
     changed = any(_stamps.get(name, stamp) != stamp for name, stamp in now.items())
     if changed:
         _forget()
-        for module in list(_shown):
-            _load_again(module, notebook)
+        _load_all_again(list(_shown), notebook)
     else:
         _stamps.update(now)
 
@@ -95,8 +94,7 @@ def _load(
     names = [name for name in bound(source).defined if not name.startswith("_")]
     _shown[module] = {name: value for name, value in vars(loaded).items() if name in names}
     notebook.update(_shown[module])
-    for other in [other for other in _shown if other != module]:
-        _load_again(other, notebook)
+    _load_all_again([other for other in _shown if other != module], notebook)
 
 
 def _forget() -> None:
@@ -112,17 +110,26 @@ def _forget() -> None:
     linecache.checkcache()
 
 
+def _load_all_again(modules: Iterable[str], notebook: dict[str, Any]) -> None:
+    """Say which of these don't load any more, the file that is at fault first."""
+    lost: dict[str, list[str]] = {}
+    for module in modules:
+        try:
+            _load_again(module, notebook)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the learner is told
+            why = lacking(error) or last_line(error)
+            lost.setdefault(why, []).append(f"{PACKAGE}/{module}.py")
+    for why, files in lost.items():
+        print(f"{why}\nSo this doesn't load any more: {', '.join(files)}.")
+
+
 def _load_again(module: str, notebook: dict[str, Any]) -> None:
     """Another module's names, where the notebook still holds what its save cell had put there.
 
-    What that module prints was read when its own cell ran.
+    What that module prints was read when its own cell ran. Raises what its code raises.
     """
-    try:
-        with redirect_stdout(StringIO()):
-            loaded = import_module(f"{PACKAGE}.{module}")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the learner is told
-        print(f"{PACKAGE}/{module}.py doesn't load any more: {last_line(error)}")
-        return
+    with redirect_stdout(StringIO()):
+        loaded = import_module(f"{PACKAGE}.{module}")
     for name, old in _shown[module].items():
         if notebook.get(name) is old and hasattr(loaded, name):
             notebook[name] = _shown[module][name] = getattr(loaded, name)

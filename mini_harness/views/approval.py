@@ -15,10 +15,10 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display
 
 from mini_harness.approval import Approval, ApprovalRequest
-from mini_harness.frozen import FrozenDict, NotJson, parse_object, shown
+from mini_harness.frozen import FrozenDict, NotJson, canonical, parse_object, shown
 from mini_harness.loop import Harness
 from mini_harness.run import NotWaiting, Run
-from mini_harness.visible import visible, visible_lines
+from mini_harness.visible import shortened, visible, visible_lines
 
 HEARTBEAT = 0.1
 """Seconds. A cell that only waits doesn't notice the Stop button; one that wakes up does."""
@@ -31,17 +31,20 @@ HANDSHAKE = 3.0
 """Seconds that a front end has to say that it has drawn the buttons."""
 
 _WIDE = {"width": "95%"}
-_QUESTION = "white-space: pre-wrap; overflow-wrap: anywhere; max-height: 24em; overflow: auto"
+_TEXT = "white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.4; margin: 0"
+_QUESTION = f"{_TEXT}; max-height: 24em; overflow: auto"
 
 
 class ApprovalForm:
     """The widgets of a question. Gives every answer to ``answered``, once a question.
 
-    A click may come on another thread than the kernel's own.
+    A click may come on another thread than the kernel's own. What was answered stays to be read.
     """
 
     def __init__(self, answered: Callable[[Approval], None]) -> None:
         self._answered = answered
+        self._given: list[str] = []
+        self._answers = ipywidgets.HTML()
         self._request: ApprovalRequest | None = None
         self._proposed = ""
         self._question = ipywidgets.HTML()
@@ -56,13 +59,17 @@ class ApprovalForm:
         self.deny = self._button("Deny", "danger", lambda r: r.deny(self.reason.value))
         self.buttons = [self.approve, self.edited, self.always, self.deny]
         self._answer = ipywidgets.VBox([self.arguments, self.reason, ipywidgets.HBox(self.buttons)])
-        self.box = ipywidgets.VBox([self._question, self._answer, self._says])
+        self.box = ipywidgets.VBox([self._answers, self._question, self._answer, self._says])
 
     def ask(self, request: ApprovalRequest) -> None:
         """Show a question and wait for its answer. An edit that didn't fit stays to be mended."""
         proposed = _editable(request.arguments)
+        if request.problem:
+            # The last answer couldn't be taken.
+            del self._given[-1:]
+            self._show_given()
         if not (request.problem and self._proposed == proposed):
-            self.arguments.value = proposed
+            self.arguments.value, self.reason.value = proposed, ""
         self._question.value = question_card(request)
         self.always.tooltip = f"Always: {visible(request.always)}"
         follows, self._request, self._proposed = bool(self._proposed), request, proposed
@@ -70,6 +77,9 @@ class ApprovalForm:
             asyncio.get_running_loop().call_later(PAUSE_TO_READ, self._open, request)
         else:
             self._open(request)
+
+    def _show_given(self) -> None:
+        self._answers.value = f'<div style="{_TEXT}">{_escaped(chr(10).join(self._given))}</div>'
 
     def _open(self, request: ApprovalRequest) -> None:
         if self._request is request:
@@ -81,11 +91,11 @@ class ApprovalForm:
         """There is nothing to be answered. ``text`` says why."""
         self._request = None
         self._enable(False)
-        self._answer.layout.display = "none"
+        self._question.value, self._answer.layout.display = "", "none"
         self.say(_escaped(text))
 
     def say(self, markup: str) -> None:
-        self._says.value = f'<div role="status">{markup}</div>'
+        self._says.value = f'<div role="status" style="{_TEXT}">{markup}</div>'
 
     def _button(
         self, name: str, style: str, answer: Callable[[ApprovalRequest], Approval]
@@ -113,7 +123,9 @@ class ApprovalForm:
             self._request = request
             return self.say(f"The arguments can't be read. {_escaped(str(error))}")
         self._enable(False)
-        self.say("Answered.")
+        self._given.append(_told(request, approval))
+        self._show_given()
+        self.say("")
         return self._answered(approval)
 
     def _edited(self, request: ApprovalRequest) -> Approval:
@@ -237,7 +249,7 @@ async def ask_here(request: ApprovalRequest) -> Approval | None:
             said = "Buttons don't work in this front end. Answer below."
             return _typed(request)
         await _until(answer)
-        said = "Approved." if answer.result().approved else "Denied."
+        said = ""
         return answer.result()
     finally:
         form.close(said)
@@ -252,6 +264,15 @@ def _editable(arguments: FrozenDict) -> str:
     """The arguments as JSON on several lines, in which what can't be seen is an escape."""
     text = json.dumps(arguments, indent=2, ensure_ascii=False)
     return "".join(c if c == "\n" or visible(c) == c else json.dumps(c)[1:-1] for c in text)
+
+
+def _told(request: ApprovalRequest, approval: Approval) -> str:
+    """An answer in a line."""
+    arguments = request.arguments if approval.arguments is None else approval.arguments
+    call = f"{request.tool} {shortened(canonical(arguments), 200)}"
+    if not approval.approved:
+        return f"You denied {call}. {approval.reason}".strip()
+    return f"You {'always allowed' if approval.remember else 'approved'} {call}"
 
 
 def _escaped(text: str) -> str:

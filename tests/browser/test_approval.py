@@ -2,14 +2,13 @@
 
 import re
 from itertools import count
-from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, ViewportSize, expect
 
 from tests.browser.conftest import Lab
-from tests.browser.hands import SLOW, expect_idle, menu, run, shot, write
+from tests.browser.hands import SLOW, code_cell, expect_idle, menu, run, shot, write
 
 pytestmark = pytest.mark.browser
 
@@ -32,22 +31,30 @@ def farm(*builds, approver=None):
     policy = Policy(approver=approver)
     return trace, Harness(model, [deploy], layers=[policy], sinks=[trace], clock=VirtualClock())
 """
+TALL: ViewportSize = {"width": 1280, "height": 18_000}
+"""JupyterLab keeps only the cells near the window: in this one, all."""
+
+USUAL: ViewportSize = {"width": 1280, "height": 1_600}
 PAUSE = 'trace, harness = farm("b-1")\nrun = await harness.run("deploy")'
 PANEL = "ApprovalPanel(harness, run)"
 AFTER = 'print(run); print("deployed:", deployed)'
 _number = count(1)
 
 
-def opened(page: Page, lab: Lab, *cells: str) -> Path:
+def opened(page: Page, lab: Lab, *cells: str) -> None:
     """A notebook of these cells, open, with a kernel that is ready."""
     name = f"scratch-{next(_number)}.ipynb"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
     nbformat.write(notebook, lab.workspace / name)
+    show(page, lab, name)
+
+
+def show(page: Page, lab: Lab, name: str) -> None:
+    """Open a notebook of the workspace, and wait for its kernel."""
     page.goto(re.sub(r"/lab\S*\?", f"/lab/tree/{name}?reset&", lab.address))
     expect(page.locator(".jp-Notebook .jp-CodeCell").first).to_be_visible(timeout=SLOW)
     expect_idle(page)
-    return lab.workspace / name
 
 
 def cell(page: Page, number: int) -> Locator:
@@ -188,7 +195,7 @@ def test_a_cell_can_wait_for_the_click(page: Page, lab: Lab) -> None:
     button(cell(page, 1), "Approve").click(timeout=SLOW)
     after = cell(page, 3).locator(".jp-OutputArea-output")
     expect(after).to_contain_text("deployed: ['b-1']", timeout=SLOW)
-    expect(cell(page, 1)).to_contain_text("Approved.")
+    expect(cell(page, 1)).to_contain_text('You approved deploy {"build":"b-1"}')
     shot(page, "approval-waiting-cell")
 
 
@@ -203,3 +210,26 @@ def test_the_stop_button_ends_a_waiting_cell_and_nothing_ran(page: Page, lab: La
     expect(cell(page, 3).locator(".jp-OutputArea-output")).to_have_count(0)
     expect(said(page, "print(deployed, trace.events[-1])")).to_contain_text("[]")
     expect(said(page, "print(trace.events[-1])")).to_contain_text("cancelled")
+
+
+def test_the_lesson_runs_to_its_approval_and_one_click_goes_on(page: Page, lab: Lab) -> None:
+    page.set_viewport_size(TALL)
+    try:
+        show(page, lab, "v1_policy_and_trace.ipynb")
+        menu(page, "Edit", "Clear Outputs of All Cells")
+        menu(page, "Run", "Run All Cells")
+        panel = code_cell(page, "ApprovalPanel(harness, run)")
+        after = code_cell(page, "trace.of(run).timeline()")
+        expect(after).to_contain_text("deploy_prod waits for your answer", timeout=SLOW)
+        expect(code_cell(page, "trace.of(play)")).to_contain_text("step 2", timeout=SLOW)
+        expect(page.locator("[data-mime-type='application/vnd.jupyter.error']")).to_have_count(0)
+        expect(page.locator("[data-mime-type*='stderr']")).to_have_count(0)
+        button(panel, "Approve").click()
+        expect(panel).to_contain_text("is completed")
+        shot(panel, "approval-lesson-panel")
+        run(page, after)
+        expect(after).to_contain_text("is completed")
+        expect(after.locator("img")).to_be_visible()
+        shot(after, "approval-lesson-after")
+    finally:
+        page.set_viewport_size(USUAL)

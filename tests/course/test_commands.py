@@ -73,11 +73,12 @@ def test_check_takes_all_exercises_of_a_step_or_of_all(workspace: Path, asked: l
 @pytest.mark.parametrize(
     ("asked", "answer"),
     [
-        (["check", "v0-akt"], f"The exercises are: {', '.join(V0)}"),
+        (["check", "v0-akt"], f"The exercises of v0 are: {', '.join(V0)}.\n"),
         (["check", "v99"], "The steps are: v0, v1"),
         (["check", "v6"], "v6 has no exercises yet. The steps that have some: v0"),
         (["watch", "v99"], f"The exercises are: {FIRST}"),
         (["hint", "v99"], f"The exercises are: {FIRST}"),
+        (["hint", "v1"], "The exercises of v1 are: v1-judge, v1-guard, v1-trace.\n"),
         (["hint", FIRST, "4"], f"{FIRST} has 3 hints: ask for 1 to 3"),
         (["hint", FIRST, "0"], f"{FIRST} has 3 hints"),
         (["hint", FIRST, "one"], "argument LEVEL"),

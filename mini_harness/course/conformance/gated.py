@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mini_harness.course.conformance import Subject, Wrong
@@ -16,9 +17,9 @@ from mini_harness.course.conformance.stage import (
     plain,
     raised,
     short,
-    unknown_name,
     wrong,
 )
+from mini_harness.course.trouble import unknown_name
 from mini_harness.frozen import shown
 from mini_harness.tools.base import Tool
 
@@ -30,13 +31,23 @@ NO_STEPS = "max_steps exceeded: "
 Rule = Callable[[str, dict[str, Any]], Any]
 
 
+@dataclass(frozen=True, repr=False)
+class Raised:
+    """An error that a subject raised: to return one is something else."""
+
+    error: BaseException
+
+    def __repr__(self) -> str:
+        return f"{shown(self.error)} was raised"
+
+
 def says(answer: Any) -> Rule:
-    """A rule that gives this answer about every call, and is named after it."""
+    """A rule that gives this answer about every call, and is named after what it does."""
 
     def rule(name: str, arguments: dict[str, Any]) -> Any:
         return answer
 
-    rule.__name__ = str(answer[0]) if isinstance(answer, tuple) else repr(answer)
+    rule.__name__ = str(answer[0]) if answer and isinstance(answer, tuple) else repr(answer)
     return rule
 
 
@@ -46,6 +57,9 @@ def rule_of(verdict: str) -> Rule:
 
 def broken(name: str, arguments: dict[str, Any]) -> Any:
     raise LogServerError("the rule can't be read")
+
+
+broken.__name__ = "by raising an error"
 
 
 class Approver:
@@ -112,7 +126,7 @@ def judge(subject: Subject, rules: Sequence[Rule], likely: str = "") -> tuple[st
 def judges(rules: Sequence[Rule]) -> str:
     """How a check called ``judge``."""
     known = [getattr(rule, "__name__", "a rule") for rule in rules]
-    names = f"these rules say: {', '.join(known)}" if known else "there are no rules"
+    names = f"the rules answer: {', then '.join(known)}" if known else "there are no rules"
     return f"judge(rules, 'deploy_prod', {BUILD}), where {names}"
 
 
@@ -128,13 +142,20 @@ def protect(
     return made
 
 
-def told(protected: Mapping[str, Any], name: str, **arguments: Any) -> str:
-    """What a protected handler returns. What it raises would be told by ``act``."""
+def told(
+    protected: Mapping[str, Any], name: str, may_raise: Exception | None = None, /, **arguments: Any
+) -> str:
+    """What a protected handler returns. What it raises would be told by ``act``.
+
+    Raises ``may_raise`` if the handler lets that very error go.
+    """
     try:
         return str(protected[name].handler(**arguments))
     except NotImplementedError:
         raise
-    except Exception as error:  # noqa: BLE001 - act makes a text of it
+    except Exception as error:
+        if error is may_raise:
+            raise
         if unknown := unknown_name(error):
             wrong(f"the protected {name}", raised(error), "it decides", unknown)
         return f"Tool {name} failed: {error!r}"
@@ -148,7 +169,7 @@ def supervise(
     rules: Sequence[Rule] = (),
     approver: Any = None,
 ) -> tuple[Any, list[dict[str, Any]]]:
-    """What the subject's ``supervise`` returns, or the RuntimeError it raises; and its trace."""
+    """What the subject's ``supervise`` returns, or a RuntimeError as Raised; and its trace."""
     trace: list[dict[str, Any]] = []
     called, given = supervises(script, *more), (tools([] if ran is None else ran), GOAL)
     rules = rules or [rule_of(ALLOW)]
@@ -161,7 +182,7 @@ def supervise(
         except NotImplementedError:
             raise
         except RuntimeError as error:
-            return error
+            return Raised(error)
         except AskedTooOften:
             likely = "There is no limit. Count the turns, and raise before you ask once too often."
             if script.turns[-1] == DONE:
@@ -181,6 +202,6 @@ def supervises(script: Script, *more: Any) -> str:
     """How a check called ``supervise``."""
     turns = list(map(short, script.turns))
     if len(turns) > 4:
-        turns[2:] = ["and so on"]
-    limit = f" and max_steps is {more[0]}" if more else ""
-    return f"supervise(…), where the model says: {', then '.join(turns)}{limit}"
+        turns[2:] = ["so on"]
+    limit = f", max_steps={more[0]}" if more else ""
+    return f"supervise(…{limit}), where the model says: {', then '.join(turns)}"

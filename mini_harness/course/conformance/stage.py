@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from mini_harness.course.conformance import Subject, Wrong
-from mini_harness.course.trouble import own_frames, place
+from mini_harness.course.trouble import own_frames, place, unknown_name
 from mini_harness.frozen import shown
 from mini_harness.tools.base import Tool
 
@@ -114,7 +114,7 @@ def says(script: Script) -> str:
     """How a check called ``pursue``."""
     turns = list(map(short, script.turns))
     if len(turns) > 5:
-        turns[3:-1] = ["and so on"]
+        turns[3:-1] = ["so on"]
     return f"pursue(model, tools, goal), where the model says: {', then '.join(turns)}"
 
 
@@ -177,13 +177,6 @@ def raised(error: BaseException) -> str:
     if not frames:
         return f"{shown(error)} was raised"
     return f"{shown(error)} was raised in {place(frames[-1])}: {frames[-1].line}"
-
-
-def unknown_name(error: BaseException) -> str:
-    """The likely cause of a NameError; nothing for any other error."""
-    if not isinstance(error, NameError):
-        return ""
-    return f"That file doesn't know `{error.name}`. A name of the notebook isn't one of the file."
 
 
 def _cause(error: BaseException, script: Script) -> str:

@@ -1,4 +1,4 @@
-"""What a policy, an approval, a trace and a step limit must do, whoever wrote them."""
+"""What a policy and an approval must do, whoever wrote them; and what `watched` adds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from mini_harness.course.conformance.gated import (
     BUILD,
     DENY,
     NO_DEPLOY,
-    NO_STEPS,
     VERDICTS,
     Approver,
     broken,
@@ -21,26 +20,12 @@ from mini_harness.course.conformance.gated import (
     protect,
     rule_of,
     says,
-    supervise,
-    supervises,
     told,
     tools,
 )
-from mini_harness.course.conformance.stage import (
-    DONE,
-    READ,
-    LogServerError,
-    Script,
-    call,
-    short,
-    wrong,
-)
+from mini_harness.course.conformance.stage import LogServerError, raised, wrong
+from mini_harness.course.conformance.watched import WATCHED
 from mini_harness.frozen import shown
-
-DEPLOY = call("deploy_prod", **BUILD)
-RERUN = call("rerun_builds", build_ids=["build-102"])
-DEFAULT_LIMIT = 8
-FIVE = ["model_decision", "tool_start", "tool_result", "model_decision", "final"]
 
 
 def _one_rule(subject: Subject) -> None:
@@ -94,9 +79,11 @@ def _broken(subject: Subject) -> None:
 
 
 def _junk(subject: Subject) -> None:
-    for junk in (("maybe", "Who knows?"), ("ALLOW", "I shout."), True, "allow"):
+    for junk in (("maybe", "Who knows?"), ("ALLOW", "I shout."), True, "allow", False, "", ()):
         rules = [rule_of(ALLOW), says(junk)]
         likely = "What a rule says is taken for a verdict without a look. Could not judge is no."
+        if not junk:
+            likely = "Whatever is false is taken for silence. Only None is: ask `is None`."
         said, _ = judge(subject, rules, likely)
         if said != DENY:
             wrong(judges(rules), repr(said), f"{DENY!r}, since {junk!r} is no verdict", likely)
@@ -162,13 +149,33 @@ def _only_true(subject: Subject) -> None:
 
 
 def _absent(subject: Subject) -> None:
-    ran, error = list[Any](), LogServerError("nobody is there")
-    protected = protect(subject, [rule_of(ASK)], Approver(error), tools(ran))
-    told(protected, "deploy_prod", **BUILD)
+    ran, away = list[Any](), LogServerError("nobody is there")
+    protected = protect(subject, [rule_of(ASK)], Approver(away), tools(ran))
+    called = "the protected deploy_prod, where the approver raises an error"
+    try:
+        got = told(protected, "deploy_prod", away, **BUILD)
+    except LogServerError as error:
+        likely = "The approver's error leaves the handler. Ask it within a `try`."
+        wrong(called, raised(error), "a text, and the tool doesn't run", likely)
     if ran:
-        called = "the protected deploy_prod, where the approver raises an error"
         likely = "When the approver fails, the call goes through. Could not judge is never yes."
         wrong(called, "the tool ran", "it doesn't run", likely)
+    if str(away) not in got:
+        likely = "Put the approver's error into the reason, or nobody learns what is broken."
+        wrong(called, shown(got), f"a text with the error in it: {str(away)!r}", likely)
+
+
+def _own_error(subject: Subject) -> None:
+    ways = {ALLOW: Approver(False), ASK: Approver(True)}
+    for verdict, approver in ways.items():
+        got = told(protect(subject, [rule_of(verdict)], approver, tools([])), "ask_server")
+        if "the log server is away" not in got or "allowed" in got:
+            called = f"the protected ask_server, which raises an error after the {verdict!r}"
+            likely = (
+                "The tool's own error is taken for a no. It ran: keep the `try` around the "
+                "approver alone, and let the error go to `act`."
+            )
+            wrong(called, shown(got), "the tool's error, as without a policy", likely)
 
 
 def _what_was_approved(subject: Subject) -> None:
@@ -197,6 +204,23 @@ def _what_was_approved(subject: Subject) -> None:
         wrong(called, f"rerun_builds ran with {ran}", "with ['build-102']", likely)
 
 
+def _what_was_judged(subject: Subject) -> None:
+    def swaps(name: str, arguments: Any) -> Any:
+        arguments["build_ids"][:] = ["build-101"]
+        return ALLOW, "It looks harmless now."
+
+    ran = list[Any]()
+    protected = protect(subject, [swaps], Approver(False), tools(ran))
+    told(protected, "rerun_builds", build_ids=["build-102"])
+    if ran != [["build-102"]]:
+        called = "the protected rerun_builds, where a rule changes the arguments that it was shown"
+        likely = (
+            "A rule holds the very arguments that run afterwards. Give `judge` a copy, too: "
+            "`deepcopy`."
+        )
+        wrong(called, f"rerun_builds ran with {ran}", "with ['build-102']", likely)
+
+
 def _originals(subject: Subject) -> None:
     ran = list[Any]()
     here = tools(ran)
@@ -206,120 +230,6 @@ def _originals(subject: Subject) -> None:
         called, got = "tools['read_build'] after protect(tools, …)", "it is protected too"
         likely = "`protect` changed the tools that it was given. Make new ones."
         wrong(called, got, "the given tools stay as they were", likely)
-
-
-def _five_events(subject: Subject) -> None:
-    script = Script(READ, DONE)
-    output, trace = supervise(subject, script)
-    if output != DONE["output"]:
-        likely = "Return what `pursue` returns."
-        wrong(supervises(script), shown(output), repr(DONE["output"]), likely)
-    kinds = [event["type"] for event in trace]
-    if kinds != FIVE:
-        likely = (
-            "Each event is appended when it happens: a turn of the model, then what it leads to."
-        )
-        wrong(supervises(script), f"the events {kinds}", str(FIVE), likely)
-    if [event["step"] for event in trace] != [1, 1, 1, 2, 2]:
-        got = f"the steps {[event['step'] for event in trace]}"
-        likely = "A step is a turn of the model. They count from 1."
-        wrong(supervises(script), got, "[1, 1, 1, 2, 2]", likely)
-    about = {"tool": "read_build"}
-    rest = [
-        {"decision": READ},
-        {**about, "arguments": BUILD},
-        {**about, "result": "failed"},
-        {"decision": DONE},
-        {"output": DONE["output"]},
-    ]
-    likely = "What belongs to the event is another: use the names of the table."
-    for event, more in zip(trace, rest, strict=True):
-        if {key: event[key] for key in event if key not in ("type", "step")} != more:
-            wrong(supervises(script), f"the event {event}", f"beside type and step: {more}", likely)
-
-
-def _tool_error(subject: Subject) -> None:
-    script = Script(call("ask_server"), DONE)
-    output, trace = supervise(subject, script)
-    last = [event for event in trace if event["type"] == "tool_error"]
-    if output != DONE["output"]:
-        likely = "After noting the error, raise it again: `act` tells the model, and the run lives."
-        wrong(supervises(script), shown(output), repr(DONE["output"]), likely)
-    if len(last) != 1 or "the log server is away" not in str(last[0].get("error")):
-        likely = "The tool raises, and no event says so: note 'tool_error' with error=repr(error)."
-        kinds = [event["type"] for event in trace]
-        wrong(supervises(script), f"the events {kinds}", "a tool_error with the error", likely)
-    if not any("log server is away" in str(told) for _, told in script.results(1)):
-        likely = "The error is noted and swallowed. Raise it again, so that the model is told."
-        wrong(supervises(script), f"the model saw {script.results(1)}", "the error", likely)
-
-
-def _outside(subject: Subject) -> None:
-    script, ran = Script(DEPLOY, DONE), list[Any]()
-    _, trace = supervise(subject, script, ran=ran, rules=[says((DENY, NO_DEPLOY))])
-    if ran:
-        likely = "The tools that `pursue` gets aren't protected."
-        wrong(f"{supervises(script)}, which a rule denies", "the tool ran", "it doesn't", likely)
-    likely = "The watching is outside and the policy inside. Protect the watched tools."
-    if any(event["type"] == "tool_start" for event in trace):
-        called = f"{supervises(script)}, which a rule denies"
-        wrong(called, "a tool_start", "none, for nothing started", likely)
-    seen: list[bool] = []
-
-    def look(arguments: Any) -> bool:
-        seen.append(any(event["type"] == "tool_start" for event in trace))
-        return True
-
-    script = Script(DEPLOY, DONE)
-    _, trace = supervise(subject, script, rules=[rule_of(ASK)], approver=Approver(look))
-    if not any(event["type"] == "tool_start" for event in trace):
-        called = f"{supervises(script)}, which needs approval and gets it"
-        wrong(
-            called, "no tool_start", "one, after the yes", "The approver isn't asked, or not heard."
-        )
-
-
-def _limit(subject: Subject) -> None:
-    for more in ((3,), (1,), ()):
-        limit = more[0] if more else DEFAULT_LIMIT
-        script = Script(*[READ] * 20)
-        output, trace = supervise(subject, script, *more)
-        called, expected = supervises(script, *more), f"RuntimeError('{NO_STEPS}{limit}')"
-        if len(script.shown) != limit:
-            likely = "Count before you ask: the turn after the last one isn't asked for."
-            got = f"the model was asked {len(script.shown)} times"
-            wrong(called, got, f"it is asked {limit} times", likely)
-        if not isinstance(output, RuntimeError) or f"{NO_STEPS}{limit}" not in str(output):
-            likely = "The run ends quietly, as if it had an answer. Raise the error."
-            wrong(called, shown(output), expected, likely)
-        if len(trace) != 3 * limit:
-            likely = "What happened before the stop belongs to the trace too."
-            wrong(called, f"{len(trace)} events", f"{3 * limit} events", likely)
-
-
-def _last_step(subject: Subject) -> None:
-    script = Script(READ, DONE)
-    output, _ = supervise(subject, script, 2)
-    if output != DONE["output"]:
-        likely = "The answer came in the last step that was allowed. It counts."
-        wrong(supervises(script, 2), shown(output), repr(DONE["output"]), likely)
-
-
-def _frozen(subject: Subject) -> None:
-    script, ran = Script(RERUN, DONE), list[Any]()
-    _, trace = supervise(subject, script, ran=ran)
-    kept = [event.get("arguments") for event in trace if event["type"] == "tool_start"]
-    if kept != [RERUN["arguments"]]:
-        called = f"{supervises(script)}, and the tool changes its list afterwards"
-        likely = (
-            "The trace holds the very list that the tool changes. Copy what you note: `deepcopy`."
-        )
-        wrong(called, f"tool_start now says {kept}", f"[{RERUN['arguments']}]", likely)
-    decided = trace[0].get("decision")
-    if decided != RERUN:
-        called = f"{supervises(script)}, and the tool changes its list afterwards"
-        likely = "The trace holds the very decision that the tool changes. Copy it: `deepcopy`."
-        wrong(called, f"the decision is now to {short(decided)}", f"to {short(RERUN)}", likely)
 
 
 CHECKS = (
@@ -334,11 +244,8 @@ CHECKS = (
     Check("v1-guard", "Only True is a yes.", _only_true),
     Check("v1-guard", "An approver that fails hasn't said yes.", _absent),
     Check("v1-guard", "What was approved is what runs.", _what_was_approved),
+    Check("v1-guard", "What was judged is what runs.", _what_was_judged),
+    Check("v1-guard", "A tool's own error isn't a denial.", _own_error),
     Check("v1-guard", "The tools themselves stay as they were.", _originals),
-    Check("v1-trace", "A run with one call leaves five events, in order.", _five_events),
-    Check("v1-trace", "A tool that raises leaves a tool_error.", _tool_error),
-    Check("v1-trace", "What is denied never starts.", _outside),
-    Check("v1-trace", "An answer in the last step counts.", _last_step),
-    Check("v1-trace", "After max_steps turns the run ends with an error.", _limit),
-    Check("v1-trace", "The trace keeps what was, whatever changes later.", _frozen),
+    *WATCHED,
 )
