@@ -17,7 +17,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from mini_harness.clock import Clock
 from mini_harness.events import EventType
 from mini_harness.frozen import FrozenDict, canonical, shown
 from mini_harness.layer import Pause
@@ -147,12 +146,18 @@ async def settle(
     ``patience`` is in seconds; after that, no answer is no. ``objection`` says why an edited call
     may not run, or nothing.
     """
-    answer = _recorded(run, request)
-    fresh = answer is None
+    answer, fresh = _given(run, request), True
     if answer is None:
-        answer = _given(run, request) or await _asked(run, request, approver, patience)
+        answer = _recorded(run, request)
+        fresh = answer is None
     if answer is None:
-        raise Pause(**vars(request))
+        answer = await _asked(run, request, approver, patience)
+        if answer is None:
+            raise Pause(**vars(request))
+        now = request_for(run, call, request.rule, request.reason)
+        if answer.approved and now.digest != request.digest:
+            # Others acted while somebody thought about it.
+            raise _changed(now)
     ready = _edited(call, request, answer, objection)
     if fresh:
         _note(run, request, answer, call, ready)
@@ -161,16 +166,24 @@ async def settle(
     return denied(call, request.rule, f"{answer.by} said no. {answer.reason}".strip())
 
 
-def remembered(run: Run, call: Call) -> bool:
-    """Whether somebody allowed this tool with exactly these arguments for the rest of the run."""
+def remembered(run: Run, call: Call, rule: str) -> str | None:
+    """The id of the call with which somebody allowed this tool, this rule and exactly these
+    arguments for the rest of the run; None if nobody did."""
     notes = run.notes.get(EventType.APPROVAL)
     if not notes:
-        return False
-    return any(note["remember"] and note["call"] == call.digest for note in notes)
+        return None
+    always = (True, True, call.digest, rule)
+    for note in notes:
+        if (note["approved"], note["remember"], note["call"], note["rule"]) == always:
+            return str(note["call_id"])
+    return None
 
 
 def request_for(run: Run, call: Call, rule: str, reason: str) -> ApprovalRequest:
-    """The question about a call, with what the tool says it would change. Secrets don't show."""
+    """The question about a call, with what the tool says it would change.
+
+    Secrets of the environment don't show. Nothing else is hidden from who has to decide.
+    """
     harness = run.driver
     context = ToolExecutionContext(
         harness.cwd, clock=harness.clock, call_id=call.call_id, run=run, harness=harness
@@ -179,9 +192,9 @@ def request_for(run: Run, call: Call, rule: str, reason: str) -> ApprovalRequest
         preview = str(call.tool.preview(call.parsed, context))
     except Exception as error:  # noqa: BLE001 - the person reads it, and decides
         preview = f"{call.name} couldn't say what it would change: {shown(error)}"
-    text = "\n".join((call.digest, call.call_id, preview))
-    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-    arguments, preview = map(harness.record.redactor.hidden, (call.arguments, preview))
+    about = (run.id, call.call_id, call.digest, str(harness.cwd), rule, reason, preview)
+    digest = hashlib.sha256(canonical(about).encode()).hexdigest()
+    arguments, preview = map(harness.record.redactor.for_people, (call.arguments, preview))
     return ApprovalRequest(call.call_id, call.name, arguments, digest, rule, reason, preview)
 
 
@@ -194,13 +207,19 @@ def _recorded(run: Run, request: ApprovalRequest) -> Approval | None:
 
 def _given(run: Run, request: ApprovalRequest) -> Approval | None:
     """What a person said while the run was paused, if it answers this very request."""
-    given = run.take_answer()
+    given = run.take_answer(request.call_id)
     if given is None:
         return None
-    if given["digest"] != request.digest:
-        problem = "Since you answered, what the call would do has changed. Look again."
-        raise Pause(**vars(replace(request, problem=problem)))
-    return Approval(**given)
+    answer = Approval(**given)
+    if answer.digest != request.digest:
+        raise _changed(request)
+    return answer
+
+
+def _changed(now: ApprovalRequest) -> Pause:
+    """What was decided about isn't what would happen now."""
+    problem = "Since you were asked, what the call would do has changed. Look again."
+    return Pause(**vars(replace(now, problem=problem)))
 
 
 async def _asked(
@@ -213,7 +232,7 @@ async def _asked(
     try:
         answer: Any = approver(request)
         if hasattr(answer, "__await__"):
-            answer = await _in_time(answer, run.driver.clock, patience)
+            answer = await _in_time(answer, patience)
     # Could not judge is never yes, and the reason says what happened.
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001
         let_cancellation_pass(error)
@@ -238,22 +257,22 @@ def _answers(answer: object, request: ApprovalRequest) -> bool:
         and isinstance(answer.approved, bool)
         and isinstance(answer.remember, bool)
         and isinstance(answer.reason, str)
+        and (answer.approved or not answer.remember)
     )
 
 
-async def _in_time(answer: Awaitable[Any], clock: Clock, patience: float | None) -> Any:
+async def _in_time(answer: Awaitable[Any], patience: float | None) -> Any:
+    """People live on real time, whatever the clock of the harness is."""
     if patience is None:
         return await answer
     asked = asyncio.ensure_future(answer)
-    late = asyncio.ensure_future(clock.sleep(patience))
     try:
-        await asyncio.wait({asked, late}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({asked}, timeout=patience)
         if asked.done():
             return asked.result()
         raise TimeoutError(f"Nobody answered within {patience:g} seconds.")
     finally:
         asked.cancel()
-        late.cancel()
 
 
 def _edited(
@@ -271,11 +290,13 @@ def _edited(
         problem = str(error)
     if problem:
         raise Pause(**vars(replace(request, problem=f"Your arguments can't run. {problem}")))
+    ready.preface = f"The arguments were changed before it ran: {canonical(ready.arguments)}"
     return ready
 
 
 def _note(run: Run, request: ApprovalRequest, answer: Approval, call: Call, ready: Call) -> None:
     edited = None if ready is call else ready.arguments
     said = {**vars(answer), "arguments": edited}
-    about = {"call_id": request.call_id, "tool": request.tool, "call": ready.digest}
+    about = {"call_id": request.call_id, "tool": request.tool, "rule": request.rule}
+    about["call"] = ready.digest
     run.driver.record.note(run, EventType.APPROVAL, **about, **said)

@@ -6,12 +6,14 @@ So a pattern *covers* a line only if the line is plain and every command in it f
 ``eval``, behind ``env``, ``timeout`` or ``xargs``.
 
 What is denied here is a seat belt and no sandbox. A command that hides behind a glob, a variable
-that isn't set on the line, ``base64 -d | sh`` or ``python -c`` isn't recognised. It isn't allowed
-either: bash never only reads, so somebody is asked.
+that isn't set on the line, or ``base64 -d | sh`` isn't recognised. But such a line isn't plain, and
+so somebody is asked about it in every mode. A plain command that is a program of its own, such as
+``python -c``, ``awk``, ``make`` or ``find -delete``, may do anything, and nothing of it is seen.
 """
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 import shlex
@@ -19,13 +21,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from mini_harness.sensitive import path_texts
 from mini_harness.shell_syntax import Command, read_script
 from mini_harness.shell_words import DEEPEST, Unreadable
 
 _SHELLS = frozenset(
     ("sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash", "csh", "tcsh")
 )
-_EVALUATORS = frozenset(("eval", "trap"))
+_EVALUATORS = frozenset(("eval", "trap", ".", "source"))
+_INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|node|php|lua|tclsh|deno|bun)[\d.]*")
+_ONLY_TELLS = frozenset(("-h", "--help", "-v", "-V", "-VV", "--version"))
+_INPUT = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
 # fmt: off
 _WRAPPERS = frozenset((
     "env", "timeout", "gtimeout", "nice", "ionice", "chrt", "taskset", "nohup", "setsid",
@@ -37,10 +43,13 @@ _WRAPPERS = frozenset((
 # fmt: on
 _WRAPS_AFTER = {"find": ("-exec", "-execdir", "-ok", "-okdir"), "fd": ("-x", "--exec", "-X")}
 _MOST_WORDS = 200
+_MOST_FOLDERS, _MOST_PLACES = 64, 20_000
+_UNTOLD_FOLDER = re.compile(r"-|[-+]\d+")
+_FOLDER_OPTION = re.compile(r"--|-[PLen@]+")
 _NEVER = ("rm", "sudo", "su", "doas", "shutdown", "reboot", "halt", "poweroff", "mkfs*", "dd")
 _DEVICE = re.compile(r"//?dev/(?!(?:null|stdout|stderr|tty|fd/\d+|shm/.+)\Z)")
 _OPTION = re.compile(r"-\w(?=\w)|--[\w-]+=")
-_NOT_IN_PATHS = re.compile(r"[\s=:@,;'\"()<>|&]+")
+_WILD = re.compile(r"[*?[]")
 _OPERATORS = frozenset(";&|<>()$`\n\\'\"")
 
 
@@ -66,6 +75,16 @@ class CommandPattern:
             words = words[: len(pattern)]
         return len(words) == len(pattern) and all(map(fnmatchcase, words, pattern))
 
+    def meets(self, words: Sequence[str]) -> bool:
+        """Whether this may be such a command: the same program, whatever its path, and somewhere
+        behind it, in this order, the other words of the pattern."""
+        first, *others = self._words
+        named = first if _WILD.search(first) else first.rpartition("/")[2]
+        if not (fnmatchcase(words[0], first) or fnmatchcase(program(words), named.casefold())):
+            return False
+        left = iter(words[1:])
+        return all(any(fnmatchcase(word, other) for word in left) for other in others)
+
 
 @dataclass
 class CommandLine:
@@ -78,12 +97,21 @@ class CommandLine:
     """Every word, assigned value and target of a redirection."""
     written: list[str] = field(default_factory=list)
     """The targets of the redirections that write."""
+    folders: list[str] = field(default_factory=lambda: [""])
+    """Where its commands may run, seen from where the line starts."""
 
     @classmethod
     def read(cls, text: str) -> CommandLine:
         """Take a line apart. Raises Unreadable."""
         line = cls()
         _Finder(line).read(text, 0)
+        for folder in filter(None, map(_folder, line.commands)):
+            line.folders += [posixpath.join(each, folder) for each in line.folders]
+            line.folders = list(dict.fromkeys(line.folders))
+            if len(line.folders) > _MOST_FOLDERS:
+                raise Unreadable("it changes its folder too often")
+        if len(line.folders) > 1 and len(line.folders) * len(line.texts) > _MOST_PLACES:
+            raise Unreadable("it changes its folder, and is too long for that")
         return line
 
     def uncovered(self, *patterns: CommandPattern) -> str:
@@ -100,16 +128,14 @@ class CommandLine:
     def touched(self, pattern: CommandPattern) -> str:
         """The first command that the pattern is for, whatever path its program has, or nothing."""
         for words in self.commands:
-            if pattern.fits(words) or pattern.fits((program(words), *words[1:])):
+            if pattern.meets(words):
                 return shlex.join(words)
         return ""
 
     def paths(self) -> Iterator[str]:
         """Every text on the line, and every part of one, that could be a path."""
         for text in dict.fromkeys(self.texts):
-            yield text
-            pieces = _NOT_IN_PATHS.split(text)
-            yield from pieces if len(pieces) > 1 else ()
+            yield from path_texts(text)
 
     def objection(self) -> str:
         """Why this line is never run here, whatever the rules say (SEEDS C22), or nothing."""
@@ -125,6 +151,26 @@ class CommandLine:
 def program(words: Sequence[str]) -> str:
     """The name of the program that a command runs, without its folder."""
     return words[0].rpartition("/")[2].casefold()
+
+
+def _folder(words: tuple[str, ...]) -> str:
+    """The folder that a command goes to, or works in, or nothing."""
+    others = words[1:]
+    if program(words) in ("cd", "pushd"):
+        return next((each for each in others if not _FOLDER_OPTION.fullmatch(each)), "~")
+    return next((other for each, other in itertools.pairwise(others) if each == "-C"), "")
+
+
+def _unforeseen(words: tuple[str, ...]) -> bool:
+    """Whether a command does what isn't on the line: it runs its input, or goes back somewhere."""
+    name, others = program(words), words[1:]
+    if name in _SHELLS or name in _EVALUATORS or name == "popd":
+        return True
+    if name in ("cd", "pushd"):
+        return any(map(_UNTOLD_FOLDER.fullmatch, others)) or (name == "pushd" and not others)
+    if not _INTERPRETER.fullmatch(name) or (others and _ONLY_TELLS.issuperset(others)):
+        return False
+    return not _INPUT.isdisjoint(others) or all(each.startswith("-") for each in others)
 
 
 class _Finder:
@@ -169,7 +215,7 @@ class _Finder:
             return
         yield words
         name = program(words)
-        if name in _SHELLS or name in _EVALUATORS:
+        if _unforeseen(words):
             self._line.plain = False
         if name not in _WRAPPERS and not unsure:
             return

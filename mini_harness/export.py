@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from mini_harness.events import Event, EventType
 from mini_harness.frozen import FrozenDict
-from mini_harness.spans import Kind, Lane, Moment, Span, by_run, rows_of, tell
-from mini_harness.table import cut, gist
+from mini_harness.spans import Kind, Lane, Moment, Span, by_run, label_of, rows_of, tell
+from mini_harness.table import line_of
 from mini_harness.visible import visible
 
 _TYPES = {
@@ -43,13 +44,21 @@ def jsonl(events: Iterable[Event]) -> str:
 
 def save(events: Iterable[Event], path: Path) -> None:
     """Write all events, or leave the old file as it is."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    new = Path(name)
+    path = path.resolve()
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+
+    def opened(name: str, flags: int) -> int:
+        # Never, not even for a moment, may somebody read it who couldn't read the old file.
+        return os.open(name, flags, 0o666 if mode is None else mode)
+
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+        with open(new, "x", encoding="utf-8", newline="\n", opener=opened) as file:
             file.writelines(f"{event.to_json()}\n" for event in events)
             file.flush()
             os.fsync(file.fileno())
+        if mode is not None:
+            new.chmod(mode)
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
@@ -108,7 +117,7 @@ class _Process:
                 self._instant(Moment(Kind.OTHER, "verdicts", told.times[index], index))
 
     def _span(self, span: Span, row: int) -> None:
-        name = _label(span.lane)
+        name = label_of(span.lane)
         # From both ends, so that neighbours never overlap by a rounded microsecond.
         start, end = self._micro(span.start), self._micro(span.end)
         about = {**self._about(span.last), "ending": span.ending.value, "call_id": span.call_id}
@@ -122,8 +131,8 @@ class _Process:
 
     def _about(self, index: int) -> dict[str, Any]:
         event = self.events[index]
-        what = cut(gist(event))
-        return {"event": event.sequence, "step": event.step, "type": event.type.value, "what": what}
+        place = {"event": event.sequence, "step": event.step, "type": event.type.value}
+        return {**place, "what": line_of(event)}
 
     def _micro(self, seconds: float) -> int:
         return round((self.later + seconds) * 1e6)
@@ -133,7 +142,7 @@ class _Process:
         tid = self._threads.get((lane, row))
         if tid is None:
             tid = self._threads[lane, row] = len(self._threads) + 1
-            name = visible(_label(lane))
+            name = visible(label_of(lane))
             self._name("thread", tid, name if row == 0 else f"{name} ({row + 1})")
         return tid
 
@@ -144,8 +153,3 @@ class _Process:
     def _add(self, phase: str, name: str, tid: int, **more: Any) -> None:
         fixed = {"ph": phase, "name": visible(name), "pid": self.pid, "tid": tid}
         self.written.append({**fixed, "cat": "mini_harness", **more})
-
-
-def _label(lane: Lane) -> str:
-    kind, name = lane
-    return name or kind.value

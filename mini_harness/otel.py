@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from mini_harness.events import Event, EventType
 from mini_harness.frozen import canonical
-from mini_harness.spans import Ending, Kind, Span, by_run, calls_in, tell
+from mini_harness.spans import PAUSED, Ending, Kind, Span, by_run, calls_in, tell
+from mini_harness.table import text_of
 
 if TYPE_CHECKING:
     from opentelemetry import trace as api
@@ -67,9 +68,12 @@ class _Run:
         self.events = events
         self.content = content
         self.model = {"gen_ai.provider.name": UNKNOWN, **model}
+        self.told = tell(events)
+        # Two clocks: the wall says when the run began, its own times when all else happened.
+        self.began = _nano(events[0].time) - _nano(self.told.times[0])
 
     def export(self, run_id: str) -> None:
-        times = [_nano(event) for event in self.events]
+        times = self.told.times
         named = {"gen_ai.agent.name": AGENT, "gen_ai.conversation.id": run_id}
         root = self.tracer.start_span(
             f"invoke_agent {AGENT}",
@@ -77,18 +81,22 @@ class _Run:
             context=self.api.set_span_in_context(self.api.INVALID_SPAN),
             kind=self.api.SpanKind.INTERNAL,
             attributes={"gen_ai.operation.name": "invoke_agent", **named, **self._said()},
-            start_time=min(times),
+            start_time=self._at(min(times)),
         )
         inside = self.api.set_span_in_context(root)
-        for span in tell(self.events).spans:
+        for span in self.told.spans:
             self._child(span, inside)
-        for event in self.events:
+        for event, at in zip(self.events, times, strict=True):
             if event.type in (EventType.VERDICT, EventType.APPROVAL):
-                root.add_event(f"{AGENT}.{event.type}", self._judged(event), _nano(event))
+                root.add_event(f"{AGENT}.{event.type}", self._judged(event), self._at(at))
         ends = [e for e in self.events if e.type in (EventType.FINAL, EventType.STOP)]
         if ends and ends[-1].type is EventType.STOP:
             self._fail(root, ends[-1].data, str(ends[-1].data.get("reason", UNKNOWN)))
-        root.end(max(times))
+        root.end(self._at(max(times)))
+
+    def _at(self, seconds: float) -> int:
+        """When that was, in nanoseconds since the Unix epoch."""
+        return self.began + _nano(seconds)
 
     def _child(self, span: Span, inside: Any) -> None:
         match span.kind:
@@ -100,16 +108,18 @@ class _Run:
                 name, kind = f"execute_tool {span.name}", self.api.SpanKind.INTERNAL
                 attributes = self._tool(span)
             case _:
-                name, kind = "wait for approval", self.api.SpanKind.INTERNAL
+                name = span.name if span.name == PAUSED else "wait for approval"
+                kind = self.api.SpanKind.INTERNAL
                 attributes = {"gen_ai.tool.call.id": span.call_id} if span.call_id else {}
-        start = _nano(self.events[span.first])
+        start = self._at(span.start)
         made = self.tracer.start_span(
             name, context=inside, kind=kind, attributes=attributes, start_time=start
         )
-        if span.ending is Ending.FAILED and span.kind is not Kind.WAITING:
-            data = self.events[span.last].data
-            self._fail(made, data, str(data.get("outcome", UNKNOWN)))
-        made.end(max(start, _nano(self.events[span.last])))
+        if span.ending is Ending.FAILED:
+            ended = self.events[span.last]
+            otherwise = "denied" if ended.type is EventType.APPROVAL else UNKNOWN
+            self._fail(made, ended.data, str(ended.data.get("outcome", otherwise)))
+        made.end(self._at(span.end))
 
     def _chat(self, data: Mapping[str, Any]) -> Attributes:
         reason = "tool_call" if "calls" in data else "stop"
@@ -151,8 +161,8 @@ class _Run:
         """The question and the answer of the run."""
         if not self.content:
             return {}
-        asked = [_text(e.data.get("content")) for e in self.events if e.type is EventType.MESSAGE]
-        final = [_text(e.data.get("output")) for e in self.events if e.type is EventType.FINAL]
+        asked = [_part(e.data.get("content")) for e in self.events if e.type is EventType.MESSAGE]
+        final = [_part(e.data.get("output")) for e in self.events if e.type is EventType.FINAL]
         found: Attributes = {"gen_ai.input.messages": _messages("user", asked)}
         if final:
             found["gen_ai.output.messages"] = _messages("assistant", final[-1:], "stop")
@@ -165,12 +175,12 @@ class _Run:
         made.set_status(self.api.Status(self.api.StatusCode.ERROR, said))
 
 
-def _nano(event: Event) -> int:
-    return round(event.time * 1e9)
+def _nano(seconds: float) -> int:
+    return round(seconds * 1e9)
 
 
-def _text(value: Any) -> dict[str, Any]:
-    return {"type": "text", "content": value if isinstance(value, str) else canonical(value)}
+def _part(value: Any) -> dict[str, Any]:
+    return {"type": "text", "content": text_of(value)}
 
 
 def _parts(data: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -184,7 +194,7 @@ def _parts(data: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for each in calls_in(data)
     ]
-    return [*([_text(said)] if said is not None else []), *calls]
+    return [*([_part(said)] if said is not None else []), *calls]
 
 
 def _messages(role: str, parts: Sequence[dict[str, Any]], reason: str = "") -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from mini_harness.approval import Approver, ToolDenied, denied, remembered, request_for, settle
 from mini_harness.command_line import CommandPattern
 from mini_harness.events import EventType
-from mini_harness.frozen import canonical, shown
+from mini_harness.frozen import shown
 from mini_harness.layer import Act, Layer
 from mini_harness.protocol import Observation
 from mini_harness.rules import Facts, Habits, Judgement, Rule, Verdict, filled
@@ -213,18 +213,18 @@ class Policy(Layer):
     async def act(self, run: Run, call: Call, next: Act) -> Observation:
         verdict, rule, reason = self.judge(call, run.driver.cwd)
         # Whoever was asked under another policy has answered, and a no stays a no.
-        if verdict is _ALLOW and run.answer is None:
+        if verdict is _ALLOW and not run.has_answer(call.call_id):
             call.allowed_by = rule
             return await next(run, call)
         if verdict is not _DENY:
             return await self._ask(run, call, next, rule, reason)
-        run.take_answer()
+        run.take_answer(call.call_id)
         _note(run, call, _DENY, rule, reason)
         return denied(call, rule, reason)
 
     async def _ask(self, run: Run, call: Call, next: Act, rule: str, reason: str) -> Observation:
-        if remembered(run, call):
-            call.allowed_by = "always"
+        if (before := remembered(run, call, rule)) is not None:
+            call.allowed_by = f"always:{before}"
             return await next(run, call)
         request = request_for(run, call, rule, reason)
         notes = run.notes.get(EventType.VERDICT, ())
@@ -234,11 +234,7 @@ class Policy(Layer):
         if isinstance(ready, Observation):
             return ready
         ready.allowed_by = f"approved:{rule}"
-        seen = await next(run, ready)
-        if ready is call:
-            return seen
-        text = f"The arguments were changed before it ran: {canonical(ready.arguments)}"
-        return seen.replaced(output=f"{text}\n{seen.output}")
+        return await next(run, ready)
 
     def _objection(self, run: Run) -> Callable[[Call], str]:
         """Why an edited call can't run: what is denied stays denied, whoever wrote it."""

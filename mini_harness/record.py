@@ -30,7 +30,7 @@ from mini_harness.tools.call import Call
 _MODEL_DECISION, _TOOL_START = EventType.MODEL_DECISION, EventType.TOOL_START
 _TOOL_RESULT, _TOOL_ERROR = EventType.TOOL_RESULT, EventType.TOOL_ERROR
 _OK = Outcome.OK
-_ACTED_ON = frozenset((_MODEL_DECISION, _TOOL_START, EventType.MESSAGE))
+_ACTED_ON = frozenset((_MODEL_DECISION, _TOOL_START, EventType.MESSAGE, EventType.PAUSE))
 """The run needs these as they are. The sinks never see a secret in them, nor anywhere else."""
 _new = tuple.__new__
 
@@ -95,6 +95,11 @@ class Record:
     def start(self, run: Run, call: Call) -> None:
         """A tool is about to run."""
         call_id = call.call_id
+        if run.answer is not None and run.has_answer(call_id):
+            raise RuntimeError(
+                f"{run.id} was answered, and no policy of this harness took the answer. "
+                "Resume it with the layers with which it was paused."
+            )
         attempt = run.attempts.get(call_id, 0) + 1
         arguments, tool, rule = call.arguments, call.tool.name, call.allowed_by
         data = (
@@ -180,10 +185,21 @@ class Record:
         shown = data if plain else self.redactor.hidden(data)
         event = _new(Event, (run.id, run.sequence + 1, step, type, offset, self._time(), shown))
         self._keep(event)
-        run.apply(event if shown is data or type not in _ACTED_ON else event._replace(data=data))
+        run.apply(event if shown is data else event._replace(data=self._for_run(type, data)))
         if self._others:
             for sink in self._others:
                 sink(event)
+
+    def _for_run(self, type: EventType, data: FrozenDict) -> FrozenDict:
+        """What the run itself gets of an event that holds a secret."""
+        if type in _ACTED_ON:
+            return data
+        known: FrozenDict = (
+            self.redactor.for_answer(data)
+            if type is EventType.FINAL
+            else self.redactor.for_people(data)
+        )
+        return known
 
     def _begun(self, run: Run) -> float:
         """When the run began, on this clock. Time since its last event isn't counted."""

@@ -1,9 +1,14 @@
 """Secrets don't leave: one filter, in front of every sink.
 
-Two things make a text a secret. It is the value of something with the name of a secret: an
-environment variable like ``TAVILY_API_KEY``, an argument like ``password``, or ``hide(value)``
-was called with it. Or it stands beside such a name in a text: ``token=…``, ``Authorization:
-Bearer …``. The first kind is found wherever it turns up afterwards, also over a line end.
+A text is a secret if it is the value of something with the name of a secret: of an environment
+variable like ``TAVILY_API_KEY``, or of an argument like ``password``; or if ``hide(value)`` was
+called with it. Then it is hidden wherever it turns up afterwards. In free text, what stands beside
+such a name is hidden too (``DB_PASSWORD=…``, ``Authorization: Bearer …``), and what has the form
+of a well-known key.
+
+The model and the tools work with what is real, except for the secrets of the environment, which
+nobody needs to see. So does a person who is asked: a secret that the model made up must not hide a
+command.
 
 It is a filter and no proof. It doesn't find a secret that nobody named, one of fewer than 8
 characters, or one that was encoded.
@@ -11,9 +16,10 @@ characters, or one that was encoded.
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -25,24 +31,62 @@ if TYPE_CHECKING:
 MASK = "[secret hidden]"
 """Stands where a secret was. A call that has it in its arguments doesn't run."""
 
-SHORTEST = 8
+SHORTEST, LONGEST = 8, 512
+"""How many characters a value has that can be found again."""
+
+MOST = 200
+"""How many values are learned from arguments. Those of the environment don't count."""
+
 _REMEMBERED = 4096
 _LONGEST_REMEMBERED = 64
 
-_ENVIRONMENT_NAME = re.compile(r"((^|_|API)KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
 _WORDS = (
-    r"(?:api|secret|private|access|auth|signing|encryption)[_-]?key|token|secret|password"
+    r"(?:api|secret|private|access|auth|signing|encryption)[_-]?keys?|token|secrets?|password"
     r"|passwd|passphrase|credentials?"
 )
-_NAME = re.compile(rf"(?:{_WORDS}|authorization)$", re.IGNORECASE)
-# A name, perhaps in quotes, then = or :, then the value. Not "tokens": those are counted.
-_BESIDE_NAME = re.compile(
-    rf"""((?:{_WORDS})["']?\s*[=:]\s*["']?)([^\s"',;&]{{{SHORTEST},}})"""
-    rf"""|(\b(?:bearer|basic)\s+)([A-Za-z0-9+/=._~-]{{{SHORTEST},}})"""
-    r"""|(://[^\s/:@]*:)([^\s/@]+)(?=@)""",
+_NAME = re.compile(rf"(?:{_WORDS}|authorization|[_-]pass|[_-]pat)(?:[_-]?\d+)?$", re.IGNORECASE)
+_VARIABLE = re.compile(
+    rf"(?:{_WORDS}|(?:^|_)(?:KEY|PASS|PAT))(?:[_-]?\d+)?$",
     re.IGNORECASE,
 )
-_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END[^\n]*|\Z)", re.DOTALL)
+_BESIDE_NAME = re.compile(
+    # In a header.
+    r"""(authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token)\s+)?)([^\s"',;]{8,})"""
+    r"""|(\bbearer\s+)(?=\S*\d)([\w+/=.~-]{16,})"""
+    # Behind a name: in quotes; for a variable of the shell and an option of a command, anything;
+    # else only what doesn't look like code or talk.
+    rf"""|((?:{_WORDS})["']?\s*[:=]\s*")([^"\n]{{8,}})(?=")"""
+    rf"""|((?:{_WORDS})["']?\s*[:=]\s*')([^'\n]{{8,}})(?=')"""
+    rf"""|((?-i:\b[A-Z][A-Z0-9_]*)(?<=KEY|ORD|SWD|KEN|RET|IAL|ALS|ASS|PAT)=)([^\s"'`$;&|]{{8,}})"""
+    rf"""|(--[\w-]*(?:{_WORDS})[= ])([^\s"'`$;&|]{{8,}})"""
+    rf"""|((?:{_WORDS})["']?\s*[:=]\s*)(?=\S*[\d-])([\w+/=~-]{{8,}})(?![\w.(\[])"""
+    # In an address.
+    r"""|(://[^\s/:@]*:)([^\s@]+)(?=@)"""
+    # By its form.
+    r"""|()(\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|AKIA[0-9A-Z]{16})\b)"""
+    r"""|()(\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,})""",
+    re.IGNORECASE,
+)
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\sA-Za-z0-9+/=]*(?:-----END [A-Z ]{0,40}-----)?"
+)
+_WRAP = re.compile(r"\r?\n[ \t]*")
+_OURS = frozenset(
+    (
+        "role",
+        "tool",
+        "call_id",
+        "type",
+        "name",
+        "outcome",
+        "verdict",
+        "rule",
+        "digest",
+        "call",
+        "by",
+    )
+)
+"""Keys of events whose values are the harness's own words, or names that it must find again."""
 
 _told: set[str] = set()
 
@@ -59,15 +103,71 @@ def hide(value: str) -> None:
 
 def is_secret_variable(name: str) -> bool:
     """Whether an environment variable of this name holds a secret, by its last word."""
-    return _ENVIRONMENT_NAME.search(name) is not None
+    return _VARIABLE.search(name) is not None
+
+
+class Values:
+    """Texts that are to be hidden, as they are and as JSON and Python write them."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, re.Pattern[str] | None] = {}
+
+    def add(self, values: Iterable[str]) -> bool:
+        """Whether there was a new one among them."""
+        before = len(self._found)
+        for value in map(str.strip, values):
+            if SHORTEST <= len(value) <= LONGEST and value != MASK:
+                for written in (value, json.dumps(value)[1:-1], repr(value)[1:-1]):
+                    self._found.setdefault(written, None)
+        return len(self._found) > before
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def hidden(self, text: str) -> str:
+        """The text without any of them, also where an output was wrapped within one."""
+        flat = _WRAP.sub("", text) if "\n" in text else text
+        for value in self._longest_first():
+            if value in flat:
+                text = text.replace(value, MASK)
+                text = self._pattern(value).sub(MASK, text) if "\n" in text else text
+        return text
+
+    def rests_hidden(self, text: str) -> str:
+        """The text without what a cut has left of one of them."""
+        for value in self._longest_first():
+            if value[:SHORTEST] in text or value[-SHORTEST:] in text:
+                text = "\n".join(_without_rest(line, value) for line in text.split("\n"))
+        return text
+
+    def _longest_first(self) -> list[str]:
+        """One may be the beginning of another."""
+        return sorted(self._found, key=len, reverse=True) if self._found else []
+
+    def _pattern(self, value: str) -> re.Pattern[str]:
+        pattern = self._found[value]
+        if pattern is None:
+            pattern = re.compile(r"(?:\r?\n[ \t]*)?".join(map(re.escape, value)))
+            self._found[value] = pattern
+        return pattern
+
+
+def _without_rest(line: str, value: str) -> str:
+    """Mask what a cut has left of a secret: its beginning at the end of a line, or its end."""
+    for size in range(len(value) - 1, SHORTEST - 1, -1):
+        if line.endswith(value[:size]):
+            return line[:-size] + MASK
+        if line.startswith(value[-size:]):
+            return MASK + line[size:]
+    return line
 
 
 class Redactor:
     """Replaces secrets in JSON values. It learns the values of secret names as they come by."""
 
     def __init__(self) -> None:
-        self._values: set[str] = set()
-        self._known: re.Pattern[str] | None = None
+        self._environment = Values()
+        self._learned = Values()
         self.harmless: set[str] = set()
         """Short texts that came by before and hold no secret."""
         self._harmless_keys: set[str] = set()
@@ -76,7 +176,10 @@ class Redactor:
     def look_around(self) -> None:
         """Learn what the environment holds now, and what ``hide`` was told."""
         named = {value for name, value in os.environ.items() if is_secret_variable(name)}
-        self._learn(named | _told)
+        # "postgres" or "disabled" would take ordinary text along.
+        worth = {value for value in named if not (value.isalpha() and len(value) < 12)}
+        if self._environment.add(worth | _told):
+            self.harmless.clear()
 
     def is_plain(self, calls: tuple[ToolCall, ...]) -> bool:
         """Whether this is one call, of texts that came by before and hold no secret.
@@ -93,14 +196,44 @@ class Redactor:
                 return False
         return True
 
+    def for_people(self, value: Any) -> Any:
+        """The frozen value without the secrets of the environment, and without what stands under
+        the name of a secret: for a person who has to decide, and for the model."""
+        if type(value) is str:
+            return self._known(value)
+        if type(value) is FrozenList:
+            return FrozenList([self.for_people(item) for item in value])
+        if type(value) is FrozenDict:
+            return FrozenDict(
+                {
+                    self._known(k): _masked(v) if _NAME.search(k) else self.for_people(v)
+                    for k, v in value.items()
+                }
+            )
+        return value
+
+    def for_answer(self, value: Any) -> Any:
+        """The frozen value without the secrets that are known by now, under whatever name."""
+        if type(value) is str:
+            return self._learned.hidden(self._known(value))
+        if type(value) is FrozenList:
+            return FrozenList([self.for_answer(item) for item in value])
+        if type(value) is FrozenDict:
+            return FrozenDict({self._known(k): self.for_answer(v) for k, v in value.items()})
+        return value
+
+    def _known(self, text: str) -> str:
+        return self._environment.rests_hidden(self._environment.hidden(text))
+
     def hidden(self, value: Any) -> Any:
         """The frozen value with every secret in it replaced; itself if there is none."""
         # First the names: what stands under one may turn up under another key before it.
-        self._learn(self._named(value))
+        if len(self._learned) < MOST and self._learned.add(self._named(value)):
+            self.harmless.clear()
         return self._shown(value)
 
     def _named(self, value: Any) -> set[str]:
-        """All texts that stand under the name of a secret."""
+        """What stands under the name of a secret and isn't a mere word."""
         found: set[str] = set()
         if type(value) is FrozenDict:
             for key, item in value.items():
@@ -108,7 +241,7 @@ class Redactor:
                 found |= self._named(item) if known or not _NAME.search(key) else _texts(item)
         elif type(value) is FrozenList:
             found = found.union(*map(self._named, value))
-        return found
+        return {each for each in found if not each.isidentifier()}
 
     def _shown(self, value: Any) -> Any:
         if type(value) is str:
@@ -117,59 +250,46 @@ class Redactor:
             shown = [self._shown(item) for item in value]
             return value if all(map(is_, shown, value)) else FrozenList(shown)
         if type(value) is FrozenDict:
-            pairs = {self._key(key): self._item(key, item) for key, item in value.items()}
+            pairs = {self._known(key): self._item(key, item) for key, item in value.items()}
             same = all(map(is_, pairs.values(), value.values())) and pairs.keys() == value.keys()
             return value if same else FrozenDict(pairs)
         return value
 
-    def _key(self, key: str) -> str:
-        return key if key in self._harmless_keys else self._text(key)
-
     def _item(self, key: str, item: Any) -> Any:
         """What is shown of a value under this key."""
+        if key in _OURS and type(item) is str:
+            return self._known(item)
         if key in self._harmless_keys:
             return self._shown(item)
         if _NAME.search(key):
-            return item if item is None or isinstance(item, bool) or item == "" else MASK
-        if self._text(key) == key and len(self._harmless_keys) < _REMEMBERED:
+            return _masked(item)
+        if len(self._harmless_keys) < _REMEMBERED:
             self._harmless_keys.add(key)
         return self._shown(item)
 
     def _text(self, text: str) -> str:
         shown = text
         if len(text) >= SHORTEST:
-            if self._known is not None:
-                shown = self._known.sub(MASK, shown)
-            if "=" in text or ":" in text or " " in text:
-                shown = _BESIDE_NAME.sub(_masked, shown)
-                shown = _PRIVATE_KEY.sub(MASK, shown)
+            shown = self._learned.hidden(self._known(text))
+            shown = _BESIDE_NAME.sub(_value_masked, shown)
+            shown = _PRIVATE_KEY.sub(MASK, shown)
         if shown == text:
-            self._remember(text)
+            # Most texts come again and again: names, roles, ids of builds.
+            if len(text) <= _LONGEST_REMEMBERED and len(self.harmless) < _REMEMBERED:
+                self.harmless.add(text)
             return text
         return shown
 
-    def _remember(self, text: str) -> None:
-        """Most texts come again and again: names, roles, ids of builds."""
-        if len(text) <= _LONGEST_REMEMBERED and len(self.harmless) < _REMEMBERED:
-            self.harmless.add(text)
 
-    def _learn(self, values: set[str]) -> None:
-        new = {v for v in map(str.strip, values) if len(v) >= SHORTEST} - self._values - {MASK}
-        if new:
-            self._values |= new
-            # The longest first: one may be the beginning of another. Output may be wrapped.
-            longest_first = sorted(self._values, key=len, reverse=True)
-            self._known = re.compile("|".join(map(_over_lines, longest_first)))
-            self.harmless.clear()
-            self._harmless_keys.clear()
+def _masked(item: Any) -> Any:
+    """What is shown under the name of a secret. That there is none may be known."""
+    return item if item is None or isinstance(item, bool) or item == "" else MASK
 
 
-def _over_lines(value: str) -> str:
-    return r"(?:\r?\n[ \t]*)?".join(map(re.escape, value))
-
-
-def _masked(found: re.Match[str]) -> str:
-    return next(name for name in found.groups()[::2] if name is not None) + MASK
+def _value_masked(found: re.Match[str]) -> str:
+    groups = zip(found.groups()[::2], found.groups()[1::2], strict=True)
+    name = next(name for name, value in groups if value is not None)
+    return f"{name}{MASK}"
 
 
 def _texts(value: Any) -> set[str]:

@@ -96,6 +96,7 @@ class Run:
         """Calls that were started and whose end nobody recorded, with their arguments then."""
         self.answer: dict[str, Any] | None = None
         """What a person said about what it waits for, until the next resume takes it."""
+        self._asked_about = ""
         self.harness: Harness | None = None
         """Who drives the run at this moment, in this process. Layers reach the record by it."""
         self.origin: float | None = None
@@ -151,6 +152,8 @@ class Run:
         ``arguments`` are run instead of the proposed ones. ``remember`` says yes to the same call
         until the run ends. Raises NotWaiting, also for a second answer, and NotJson.
         """
+        if not isinstance(remember, bool):
+            raise TypeError(f"remember must be True or False, but it is {remember!r}.")
         edited = None if arguments is None else freeze(arguments)
         self._answer(approved=True, arguments=edited, remember=remember)
 
@@ -159,6 +162,8 @@ class Run:
 
         Raises NotWaiting, also for a second answer.
         """
+        if not isinstance(reason, str):
+            raise TypeError(f"The reason must be text, but it is {reason!r}.")
         self._answer(approved=False, reason=reason)
 
     def _answer(self, **said: Any) -> None:
@@ -167,9 +172,16 @@ class Run:
         if self.answer is not None:
             raise NotWaiting(f"{self.id} has an answer already. Resume it: harness.resume(run).")
         self.answer = {**said, "digest": self.pause["digest"]}
+        self._asked_about = self.pause["call_id"]
 
-    def take_answer(self) -> dict[str, Any] | None:
-        """What a person said while it was paused. It counts once."""
+    def has_answer(self, call_id: str) -> bool:
+        """Whether a person answered about this call, and nobody has taken the answer yet."""
+        return self.answer is not None and self._asked_about == call_id
+
+    def take_answer(self, call_id: str) -> dict[str, Any] | None:
+        """What a person said about this call while the run was paused. It counts once."""
+        if not self.has_answer(call_id):
+            return None
         answer, self.answer = self.answer, None
         return answer
 
@@ -213,6 +225,7 @@ class Run:
         if failed and "usage" in data:
             self.usage += Usage(**data["usage"])
         self.stop, self.status = data, Status.FAILED if failed else Status.STOPPED
+        self.answer = None
 
     def _paused(self, data: FrozenDict) -> None:
         self.status, self.pause, self.answer = Status.PAUSED, data, None

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from glob import escape
 from typing import NamedTuple
 
 _ALWAYS_FOLLOWS = os.access not in os.supports_follow_symlinks
@@ -18,22 +20,27 @@ LONGEST_PATH = 4096
 """A longer text, in characters, is no path on any system."""
 
 # On the text of a path with folded case, so that a disk that doesn't tell cases apart is covered.
+# In programs, process.env and import.meta.env are no files.
 _ANYWHERE = re.compile(
     r"""
     / (?:
-        \.ssh | \.aws | \.azure | \.gnupg | \.docker | \.kube | \.config/gcloud
-      | [._]netrc | \.pgpass | \.pypirc | \.npmrc | \.git-credentials
-      | \.env (?: \. (?! (?:example|sample|template) (?:/|\Z) ) [^/]* )?
-      | id_(?:rsa|dsa|ecdsa|ed25519)
+        \.ssh | \.aws | \.azure | \.gnupg | \.docker | \.kube | \.config/(?:gcloud|gh)
+      | (?: [._]netrc | \.pgpass | \.pypirc | \.npmrc | \.git-credentials | \.envrc
+          | id_(?:rsa|dsa|ecdsa|ed25519) (?:_sk)?
+          | [^/]* \. (?:pem|p12|pfx|ppk)
+          | (?! (?:process|import\.meta|example|sample|template) \.env ) [^/]* \.env
+        ) (?: ~ | \. (?:old|bak|orig|save|backup) )?
+      | \.env \. (?! (?:example|sample|template) (?:/|\Z) ) [^/]*
     ) (?:/|\Z)
     """,
     re.VERBOSE,
 )
 _OF_THE_SYSTEM = re.compile(
-    r"(?:/private)?/etc/(?:passwd|shadow|gshadow|sudoers)-?(?:/|\Z)"
-    r"|/proc/[^/]+/(?:task/[^/]+/)?environ\Z"
+    r"(?:/private)?(?:/etc/(?:passwd|shadow|gshadow|sudoers)-?|(?:/var)?/run/secrets)(?:/|\Z)"
+    r"|(?:/private)?/etc/ssh/ssh_host_[^/]*_key\Z"
+    r"|/proc/[^/]+/(?:task/[^/]+/)?(?:environ|mem)\Z"
 )
-_KEY_FILES = (".pem", ".p12", ".pfx", ".ppk")
+_NOT_IN_PATHS = re.compile(r"[\s=:@,;'\"()<>|&\[\]{}]+")
 
 
 class Place(NamedTuple):
@@ -53,16 +60,21 @@ class Place(NamedTuple):
 def is_sensitive(path: str) -> bool:
     """Whether an absolute path names a place where credentials are kept, or something in it.
 
-    These are the folders of SSH, GnuPG, Docker, Kubernetes and the large clouds, the files in
-    which git, curl, pip, npm and PostgreSQL keep passwords, ``.env`` files, private keys by their
-    usual names, and the system's lists of users. They are denied wherever they lie.
+    These are the folders of SSH, GnuPG, GitHub's client, Docker, Kubernetes and the large clouds,
+    the files in which git, curl, pip, npm and PostgreSQL keep passwords, ``.env`` files, private
+    keys by their usual names, all these also as a backup, and of the system the lists of users,
+    the keys of SSH, the secrets of a container, and the memory of processes. They are denied
+    wherever they lie.
     """
-    folded = path.casefold()
-    return (
-        _ANYWHERE.search(folded) is not None
-        or _OF_THE_SYSTEM.match(folded) is not None
-        or folded.endswith(_KEY_FILES)
-    )
+    folded = path.casefold().replace("\\", "/")
+    return _ANYWHERE.search(folded) is not None or _OF_THE_SYSTEM.match(folded) is not None
+
+
+def path_texts(text: str) -> Iterator[str]:
+    """A text, and every part of it that could be a path: ``file:///x``, ``path=x``, ``x:1``."""
+    yield text
+    pieces = _NOT_IN_PATHS.split(text)
+    yield from pieces if len(pieces) > 1 else ()
 
 
 def place_of(text: str, cwd: str) -> Place:
@@ -98,6 +110,9 @@ def _slashed(path: str) -> str:
     return path.replace(os.sep, "/").replace("//", "/", 1)
 
 
+_WILD = re.compile(r"[*?[]")
+
+
 class PathPattern:
     """A pattern of places: ``*`` stands for anything within a part, ``**`` for any parts.
 
@@ -106,7 +121,13 @@ class PathPattern:
     """
 
     def __init__(self, text: str) -> None:
-        self._text = os.path.expanduser(text)  # noqa: PTH111 - a pattern isn't a path
+        parts = text.split("/")
+        wild = (at for at, part in enumerate(parts) if _WILD.search(part))
+        first = next(wild, len(parts))
+        # A star in the name of the home folder, or of the one worked in, is only a letter there.
+        start = "/".join(parts[:first]) or ("/" if first and text.startswith("/") else "")
+        self._start = os.path.expanduser(start)  # noqa: PTH111 - hot, and text
+        self._rest = "/".join(parts[first:])
 
     def covers(self, place: Place, cwd: str) -> bool:
         """Whether the place is surely meant, for an allow rule.
@@ -114,21 +135,21 @@ class PathPattern:
         The links of the place are followed. Those of the pattern are not: whoever may write there
         could make a folder that was allowed a link to any other.
         """
-        pattern = os.path.normpath(self._seen_from(os.path.realpath(cwd)))
-        return _fits(_parts(pattern), _parts(place.resolved))
+        start = os.path.join(os.path.realpath(cwd), self._start)  # noqa: PTH118 - hot, and text
+        return _fits(_parts(self._below(start)), _parts(place.resolved))
 
     def touches(self, place: Place, cwd: str) -> bool:
         """Whether the place may be meant: written or resolved, in any case of its letters."""
-        pattern = self._seen_from(cwd)
-        patterns = {os.path.normpath(pattern), os.path.realpath(pattern)}
+        start = os.path.join(cwd, self._start)  # noqa: PTH118 - hot, and text
+        patterns = {self._below(start), self._below(os.path.realpath(start))}
         return any(
             _fits(_parts(each.casefold()), _parts(path.casefold()))
             for path in {*place}
             for each in patterns
         )
 
-    def _seen_from(self, cwd: str) -> str:
-        return os.path.join(cwd, self._text)  # noqa: PTH118 - a pattern isn't a path
+    def _below(self, start: str) -> str:
+        return os.path.normpath(f"{escape(start)}/{self._rest}")
 
 
 def _parts(path: str) -> list[str]:

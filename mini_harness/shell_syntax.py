@@ -28,10 +28,11 @@ class Redirection:
 
     @property
     def harmless(self) -> bool:
-        """Whether it opens nothing: ``2>&1``, or ``/dev/null``."""
+        """Whether it opens no file: ``2>&1``, ``/dev/null``, or what is open already."""
         duplicates = self.operator in (">&", "<&") and _DESCRIPTOR.fullmatch(self.target)
-        nowhere = self.target == "/dev/null" and self.operator in (">", ">>", "<", "&>", "&>>")
-        return bool(duplicates or nowhere)
+        nowhere = self.target == "/dev/null" and self.operator in (*_WRITES, "<")
+        again = self.target in ("/dev/stdout", "/dev/stderr") and self.operator in _WRITES
+        return bool(duplicates or nowhere or again)
 
 
 @dataclass(slots=True)
@@ -60,6 +61,7 @@ class Script:
 
 _OPERATOR = re.compile(r"&&|\|\||\|&|;;&|;;|;&|[;&|\n]")
 _REDIRECTION = re.compile(r"([0-9]+|\{\w+\})?(<<<|<<-|<<|<>|<&|>>|>&|>\||<|>)|(&>>|&>)")
+_WRITES = (">", ">>", "&>", "&>>")
 _DESCRIPTOR = re.compile(r"[0-9]+|-")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]]*\])?(\+?)=(.*)", re.DOTALL)
 # fmt: off

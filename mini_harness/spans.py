@@ -68,6 +68,24 @@ class Moment(NamedTuple):
 Lane = tuple[Kind, str]
 """A kind, and for tools and other happenings which one."""
 
+NOT_RUN = "not run"
+"""The subject of a tool's moment: a call that was proposed, and never started."""
+
+PAUSED = "paused"
+"""The name of a wait for something else than an answer to a call."""
+
+_LABELS = {
+    Kind.MESSAGE: "user",
+    Kind.MODEL: "model",
+    Kind.TOOL: "tool",
+    Kind.WAITING: "approval",
+    Kind.DENIED: "denied",
+    Kind.OTHER: "other",
+    Kind.END: "end",
+}
+_TAKEN = {*_LABELS.values(), PAUSED, "verdicts"} | {each.replace("_", " ") for each in EventType}
+"""A tool of such a name would pass for a lane that isn't a tool's."""
+
 # What a span begins or ends with is told by the span; these are told by a mark.
 _WITHIN = {
     EventType.MODEL_DECISION,
@@ -78,25 +96,21 @@ _WITHIN = {
     EventType.RESUME,
 }
 
-_KINDS = {
-    EventType.MESSAGE: Kind.MESSAGE,
-    EventType.FINAL: Kind.END,
-    EventType.STOP: Kind.END,
-}
+_AT_REST = {EventType.PAUSE, EventType.STOP, EventType.FINAL}
 
 
 def elapsed(events: Sequence[Event]) -> list[float]:
     """For each event of one run, the seconds since it began.
 
-    A paused run isn't driven, so its offset stands still. To a person the wait is real: what the
-    wall clock says beyond the offset is added.
+    A run that paused or stopped isn't driven until somebody takes it up, so its offset stands
+    still. To a person the wait is real: what the wall clock says beyond the offset is added.
     """
     times: list[float] = []
-    waited, pause = 0.0, None
+    waited, before = 0.0, None
     for event in events:
-        if pause is not None:
-            waited += max(0.0, event.time - pause.time - (event.offset - pause.offset))
-        pause = event if event.type is EventType.PAUSE else None
+        if before and (event.type is EventType.RESUME or before.type in _AT_REST):
+            waited += max(0.0, event.time - before.time - (event.offset - before.offset))
+        before = event
         times.append(event.offset + waited)
     return times
 
@@ -131,8 +145,13 @@ class _Teller:
         """Calls that were started: where, and which tool."""
         self.asked: dict[str, int] = {}
         """Where somebody was first asked about each call that waits."""
+        self.paused: int | None = None
+        """Where the run was paused, if nobody was asked about a call."""
 
     def take(self, index: int, event: Event) -> None:
+        if self.paused is not None:
+            self._add(Kind.WAITING, PAUSED, self.paused, index, Ending.OK)
+            self.paused = None
         data = event.data
         call_id = str(data.get("call_id", ""))
         match event.type:
@@ -143,10 +162,10 @@ class _Teller:
                 self.running[call_id] = index, str(data.get("tool", ""))
             case EventType.TOOL_RESULT | EventType.TOOL_ERROR:
                 self._ended(index, event, call_id)
-            case EventType.PAUSE:
+            case EventType.PAUSE if "digest" in data:
                 self.asked.setdefault(call_id, index)
-            case EventType.RESUME if "" in self.asked:
-                self._waited("", index, Ending.OK)
+            case EventType.PAUSE:
+                self.paused = index
             case EventType.VERDICT | EventType.APPROVAL:
                 self._decided(index, event, call_id)
             case type if type not in _WITHIN:
@@ -163,7 +182,7 @@ class _Teller:
             ending = Ending.FAILED if failed else Ending.OK
             self._add(Kind.TOOL, tool, first, index, ending, call_id)
         elif failed and event.data.get("outcome") != "denied" and "replaces" not in event.data:
-            self.moments.append(Moment(Kind.TOOL, tool, self.times[index], index, "not run"))
+            self.moments.append(Moment(Kind.TOOL, tool, self.times[index], index, NOT_RUN))
 
     def _decided(self, index: int, event: Event, call_id: str) -> None:
         if verdict_of(event.data) == "require_approval":
@@ -195,6 +214,8 @@ class _Teller:
             self._add(Kind.TOOL, tool, first, last, Ending.OPEN, call_id)
         for call_id, first in self.asked.items():
             self._add(Kind.WAITING, "", first, last, Ending.OPEN, call_id)
+        if self.paused is not None:
+            self._add(Kind.WAITING, PAUSED, self.paused, last, Ending.OPEN)
 
     def _add(
         self, kind: Kind, name: str, first: int, last: int, ending: Ending, call_id: str = ""
@@ -251,19 +272,18 @@ def seconds(value: float) -> str:
     return f"{value:,.2f} s" if value < 100 else f"{value:,.0f} s"
 
 
-def by_run(events: Iterable[Event]) -> dict[str, list[Event]]:
-    """The events of each run, runs in the order in which they began.
+def label_of(lane: Lane) -> str:
+    """What people read beside a lane. No tool's name passes for another lane."""
+    kind, name = lane
+    if kind is Kind.OTHER:
+        return name.replace("_", " ")
+    label = name or _LABELS[kind]
+    return f"{label} (tool)" if kind is Kind.TOOL and label in _TAKEN else label
 
-    Each virtual clock counts its own names, so two runs may both be ``run-1``. An event that
-    doesn't go on where a run of this name stopped begins another one, ``run-1 (2)``.
-    """
+
+def by_run(events: Iterable[Event]) -> dict[str, list[Event]]:
+    """The events of each run, runs in the order in which they began."""
     runs: dict[str, list[Event]] = {}
-    latest: dict[str, tuple[str, int]] = {}
     for event in events:
-        name, number = latest.get(event.run_id, ("", 0))
-        if not name or event.sequence <= runs[name][-1].sequence:
-            number += 1
-            name = event.run_id if number == 1 else f"{event.run_id} ({number})"
-            latest[event.run_id] = name, number
-        runs.setdefault(name, []).append(event)
+        runs.setdefault(event.run_id, []).append(event)
     return runs

@@ -20,6 +20,11 @@ HEAD, TAIL = 120, 80
 WIDTH = 72
 """How many characters of an event are shown."""
 
+REASONED = 110
+"""How many of one in which somebody decides: what it was about stands at the end of the reason."""
+
+_REASONED = (EventType.VERDICT, EventType.PAUSE, EventType.APPROVAL)
+
 COLUMNS = ("#", "step", "at", "took", "type", "what")
 _LEFT = ("run", "type", "what")
 _STYLE = 'style="text-align: left"'
@@ -104,7 +109,12 @@ def _told(events: Sequence[Event]) -> Iterator[Cells]:
         span = took.get(index)
         length = "" if span is None else seconds(span.end - span.start)
         number, step = str(event.sequence), str(event.step)
-        yield number, step, f"{at:,.2f} s", length, event.type.value, cut(gist(event))
+        yield number, step, f"{at:,.2f} s", length, event.type.value, line_of(event)
+
+
+def line_of(event: Event) -> str:
+    """What matters of an event, on one line."""
+    return _cut(gist(event), REASONED if event.type in _REASONED else WIDTH)
 
 
 def gist(event: Event) -> str:
@@ -117,15 +127,15 @@ def gist(event: Event) -> str:
 
 def _message(data: Data) -> str:
     because = f"[{data['because']}] " if "because" in data else ""
-    return because + _text(data.get("content", ""))
+    return because + text_of(data.get("content", ""))
 
 
 def _decision(data: Data) -> str:
     if calls := calls_in(data):
         return " and ".join(map(call_line, calls))
     if "final" in data:
-        return f"final answer: {_text(data.get('content'))}"
-    said = _text(data.get("decision", ""))
+        return f"final answer: {text_of(data.get('content'))}"
+    said = text_of(data.get("decision", ""))
     return f"not understood: {said}" if "unknown" in data else said
 
 
@@ -139,7 +149,7 @@ def _end(data: Data) -> str:
     # A loop that is written by hand may use the names of SEEDS A10.
     said = next((data[k] for k in ("tool_result", "result", "error") if k in data), "")
     how = f" [{data['outcome']}]" if "outcome" in data else ""
-    return f"{data.get('tool')}{how} -> {_text(said)}"
+    return f"{data.get('tool')}{how} -> {text_of(said)}"
 
 
 def _verdict(data: Data) -> str:
@@ -161,13 +171,13 @@ def _approval(data: Data) -> str:
 
 
 def _pause(data: Data) -> str:
-    if "tool" not in data:
+    if "digest" not in data:
         return canonical(data)
-    return f"waits for approval of {data['tool']} {_reasoned(data)}"
+    return f"waits for approval of {data.get('tool')} {_reasoned(data)}"
 
 
 def _final(data: Data) -> str:
-    return _text(data.get("output"))
+    return text_of(data.get("output"))
 
 
 def _stop(data: Data) -> str:
@@ -180,7 +190,8 @@ def _reasoned(data: Data) -> str:
     return f"{rule}: {data.get('reason', '')}"
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A text as it is; anything else as JSON."""
     return value if isinstance(value, str) else canonical(value)
 
 
@@ -198,10 +209,10 @@ _GISTS: dict[EventType, Callable[[Data], str]] = {
 }
 
 
-def cut(text: str) -> str:
+def _cut(text: str, width: int) -> str:
     """The first line, cut to the width, and how many lines follow."""
     lines = text.strip().splitlines() or [""]
     first = visible(" ".join(lines[0].split()))
     more = f" (+{counted(len(lines) - 1, 'line')})" if len(lines) > 1 else ""
-    room = WIDTH - len(more)
+    room = width - len(more)
     return (first if len(first) <= room else first[: room - 2] + " …") + more

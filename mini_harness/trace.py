@@ -18,6 +18,7 @@ from mini_harness.frozen import FrozenDict, freeze
 from mini_harness.redact import Redactor
 from mini_harness.run import Run
 from mini_harness.spans import by_run, counted
+from mini_harness.visible import visible
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -33,18 +34,41 @@ class Trace:
     """All events of one or more runs, in the order in which they came.
 
     An event's data was frozen when it was recorded: a tool that changes its arguments later
-    changes nothing here.
+    changes nothing here. Runs are told apart by their ids: of two runs with the same id, the
+    second is refused before it can do anything.
     """
 
     def __init__(self, events: Iterable[Event] = (), *, clock: Clock | None = None) -> None:
-        """``clock`` is for ``record`` only: a harness puts the time of its own into its events."""
-        self.events = list(events)
+        """``clock`` is for ``record`` only: a harness puts the time of its own into its events.
+
+        Raises ValueError for events of two runs that have the same id.
+        """
+        self.events: list[Event] = []
         self.clock = RealClock() if clock is None else clock
-        self._began: float | None = None
+        self._origin: float | None = None
+        self._ids: set[str] = set()
+        self._looked = 0
+        for event in events:
+            self(event)
 
     def __call__(self, event: Event) -> None:
-        """Keep an event. Every step of every run comes by here, so nothing else is done."""
+        """Keep an event. Every step of every run comes by here, so hardly anything is done.
+
+        Raises ValueError for the beginning of a run whose id another one has: each virtual clock
+        counts its names from one.
+        """
+        if event.sequence == 1:
+            self._begins(event.run_id)
         self.events.append(event)
+
+    def _begins(self, run_id: str) -> None:
+        self._ids.update(each.run_id for each in self.events[self._looked :])
+        self._looked = len(self.events)
+        if run_id in self._ids:
+            raise ValueError(
+                f"This trace has a run called {visible(run_id)} already. Harnesses that share a "
+                "trace need one clock, or each a trace of its own."
+            )
 
     def __repr__(self) -> str:
         events, runs = counted(len(self.events), "event"), counted(len(self.runs), "run")
@@ -56,14 +80,11 @@ class Trace:
         return tuple(by_run(self.events))
 
     def of(self, run: Run | str) -> Trace:
-        """The trace of one run alone. Raises ValueError that lists the runs there are, also for a
-        run whose name another one has too: then give the name as ``runs`` has it."""
+        """The trace of one run alone. Raises ValueError that lists the runs there are."""
         name, runs = run if isinstance(run, str) else run.id, by_run(self.events)
-        known = ", ".join(runs) or "none yet"
         if name not in runs:
+            known = visible(", ".join(runs)) or "none yet"
             raise ValueError(f"This trace has no run {name!r}. Its runs: {known}.")
-        if run is not name and f"{name} (2)" in runs:
-            raise ValueError(f"Several runs are called {name}. Name one of these: {known}.")
         return Trace(runs[name], clock=self.clock)
 
     def last(self) -> Trace:
@@ -85,10 +106,10 @@ class Trace:
         if step is None:
             step = before.step if before else 0
         now = self.clock.monotonic()
-        if self._began is None:
-            self._began = now
-        offset = now - self._began
-        when = offset, self.clock.time()
+        if self._origin is None:
+            # What was read back goes on from its last event: time since then isn't counted.
+            self._origin = now - (before.offset if before else 0.0)
+        when = now - self._origin, self.clock.time()
         sequence = before.sequence + 1 if before else 1
         # A harness takes secrets out before its sinks see them; here nobody else does.
         self._secrets.look_around()
@@ -105,14 +126,18 @@ class Trace:
             {"type": event.type.value, "step": event.step, **event.data} for event in self.events
         ]
 
-    def table(self, *, step: int | None = None, type: str | None = None) -> Table:
-        """What happened, a line for each event: all of them, or those of a step or a type.
+    def table(
+        self, run: Run | str | None = None, *, step: int | None = None, type: str | None = None
+    ) -> Table:
+        """What happened, a line for each event: of all runs, or of one; of all steps and types, or
+        of one.
 
-        Each run has lines of its own. Raises ValueError for a type that doesn't exist.
+        Each run has lines of its own. Raises ValueError for a run or a type that doesn't exist.
         """
         from mini_harness.table import Table
 
-        return Table(self.events, step=step, type=None if type is None else EventType(type))
+        events = self.events if run is None else self.of(run).events
+        return Table(events, step=step, type=None if type is None else EventType(type))
 
     def timeline(
         self, run: Run | str | None = None, *, by: Literal["time", "order"] | None = None
@@ -133,14 +158,18 @@ class Trace:
         return jsonl(self.events)
 
     def save(self, path: Path | str) -> None:
-        """Write ``to_jsonl`` to a file: all of it, or the old file stays."""
+        """Write ``to_jsonl`` to a file: all of it, or the old file stays.
+
+        Who may read an old file may read the new one, and a link still leads to the file.
+        """
         from mini_harness.export import save
 
         save(self.events, Path(path))
 
     @classmethod
     def load(cls, path: Path | str) -> Trace:
-        """Read what ``save`` wrote. Raises DamagedTrace, a ValueError, that names the line."""
+        """Read what ``save`` wrote. Raises DamagedTrace, a ValueError, that names the line, and
+        ValueError for two runs that have the same id."""
         from mini_harness.export import load
 
         return cls(load(Path(path)))

@@ -11,10 +11,14 @@ import re
 LONGEST = 4_000
 """How many characters of a text are shown to a person who has to decide about it."""
 
-# Printable by the book, and yet nothing is seen of them.
-_BLANK = {"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0", "\u034f"}
+# Printable by the book, and yet nothing is seen of them: Unicode's Default_Ignorable_Code_Point as
+# far as Python prints it, and some empty letters.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
+)
 _MANY_SPACES = re.compile(r" {9,}")
-_VARIATION = range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0)
+_EMPTY_LINES = re.compile(r"\n(?:[ ]*\n){3,}")
 
 
 def visible(text: str) -> str:
@@ -34,19 +38,22 @@ def visible_lines(text: str) -> str:
 
 
 def undisguised(text: str) -> str:
-    """Lines for a person who has to decide about them: a long text is shortened, and a row of
-    spaces that could push the rest out of sight is replaced by its number."""
-    return _MANY_SPACES.sub(_count, visible_lines(shortened(text)))
+    """Lines for a person who has to decide about them: a long text is shortened, and rows of spaces
+    and of empty lines that could push the rest out of sight are replaced by their number."""
+    shown = _EMPTY_LINES.sub(_lines, visible_lines(text))
+    return _MANY_SPACES.sub(_spaces, shortened(shown))
 
 
-def _count(spaces: re.Match[str]) -> str:
-    return f" [{len(spaces[0])} spaces] "
+def _lines(found: re.Match[str]) -> str:
+    return f"\n[{found[0].count(chr(10)) - 1:,} empty lines]\n"
+
+
+def _spaces(found: re.Match[str]) -> str:
+    return f" [{len(found[0])} spaces] "
 
 
 def _seen(char: str) -> str:
-    if char.isprintable() and char not in _BLANK and not any(ord(char) in r for r in _VARIATION):
-        return char
-    return ascii(char)[1:-1]
+    return char if char.isprintable() and not _UNSEEN.match(char) else ascii(char)[1:-1]
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:

@@ -1,5 +1,6 @@
 """Approval: what was approved is what runs, once, and whatever isn't a yes means no."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -305,25 +306,121 @@ def test_whatever_is_no_answer_to_this_request_means_no(approver: Approver) -> N
 
 
 def test_an_approver_that_never_answers_is_a_no_when_patience_ends() -> None:
+    cancelled: list[bool] = []
+
     async def hang(request: ApprovalRequest) -> Approval:
-        await stage.harness.clock.sleep(3600)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.append(True)
         return request.approve()
 
-    stage = Stage([CALL, FINAL], hang, patience=60)
+    stage = Stage([CALL, FINAL], hang, patience=0.01)
     run = stage.run()
     assert stage.deployed == []
-    assert "Nobody answered within 60 seconds" in told(run)
-    assert stage.harness.clock.monotonic() == 60
+    assert "Nobody answered within 0.01 seconds" in told(run)
+    assert cancelled == [True]
 
 
-def test_an_approver_that_answers_in_time_is_heard() -> None:
+def test_patience_is_for_people_and_their_time_not_for_the_virtual_one() -> None:
     async def slow(request: ApprovalRequest) -> Approval:
-        await stage.harness.clock.sleep(30)
+        await asyncio.sleep(0.01)
         return request.approve()
 
     stage = Stage([CALL, FINAL], slow, patience=60)
     stage.run()
     assert stage.deployed == ["build-101"]
+
+
+def test_a_no_that_is_to_be_remembered_is_no_answer() -> None:
+    def no_for_ever(request: ApprovalRequest) -> Approval:
+        return Approval(False, request.digest, remember=True)
+
+    stage = Stage([CALL, CALL, FINAL], no_for_ever)
+    stage.run()
+    assert stage.deployed == []
+    with pytest.raises(TypeError, match="remember must be True or False"):
+        Stage([CALL]).run().approve(remember="no")  # type: ignore[arg-type]
+
+
+def test_two_policies_each_want_an_answer_of_their_own() -> None:
+    strict = Policy(rules=[Rule("four-eyes", Verdict.REQUIRE_APPROVAL)], approver=deny_all)
+    stage = Stage([CALL, FINAL], approve_all)
+    Harness(ScriptedModel([CALL, FINAL]), stage.tools, layers=[stage.policy, strict]).run_sync("x")
+    assert stage.deployed == []
+
+
+def test_an_answer_holds_for_its_run_and_its_folder_alone(tmp_path: Path) -> None:
+    kept: list[Approval] = []
+
+    def keeper(request: ApprovalRequest) -> Approval:
+        kept.append(kept[0] if kept else request.approve())
+        return kept[-1]
+
+    stage = Stage([CALL, FINAL], keeper)
+    for _ in range(2):
+        # Only a real clock's names are never given twice.
+        model = ScriptedModel([CALL, FINAL])
+        Harness(model, stage.tools, layers=[stage.policy]).run_sync("go")
+    assert stage.deployed == ["build-101"]
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    run.approve()
+    elsewhere = Harness(ScriptedModel([FINAL]), stage.tools, layers=[Policy()], cwd=tmp_path)
+    run_sync(elsewhere.resume(run))
+    assert stage.deployed == []
+    assert "has changed" in ApprovalRequest.of(run).problem
+
+
+def test_an_answer_that_no_policy_takes_stops_everything() -> None:
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    run.deny("never")
+    with pytest.raises(RuntimeError, match="no policy of this harness took the answer"):
+        run_sync(Harness(ScriptedModel([FINAL]), stage.tools).resume(run))
+    assert stage.deployed == []
+
+
+def test_a_new_answer_outranks_one_that_was_recorded_and_cannot_run() -> None:
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    run.approve({"build": "postgres://u:correct-horse@db"})
+    stage.resume(run)
+    until = stage.types().index("approval") + 1
+    again = Run.fold(stage.events[:until])
+    stage.deployed.clear()
+    run_sync(stage.anew([FINAL]).resume(again))
+    assert again.status is Status.PAUSED
+    again.deny("No.")
+    run_sync(stage.anew([FINAL]).resume(again))
+    assert again.unwrap() == "done"
+    assert stage.deployed == []
+
+
+def test_an_edit_is_told_in_the_one_result_of_the_call() -> None:
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    run.approve({"build": "build-102"})
+    stage.resume(run)
+    assert stage.types().count("tool_result") == 1
+
+
+def test_what_changes_while_somebody_thinks_is_asked_about_again(tmp_path: Path) -> None:
+    """Two approved edits of one file, of which one would be lost"""
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+
+    async def slow(request: ApprovalRequest) -> Approval:
+        (tmp_path / "a.txt").write_text("changed\n", encoding="utf-8")
+        return request.approve()
+
+    call = {"type": "tool", "name": "append", "arguments": {"path": "a.txt", "text": "two\n"}}
+    harness = Harness(
+        ScriptedModel([call, FINAL]), [Append()], layers=[Policy(approver=slow)], cwd=tmp_path
+    )
+    run = harness.run_sync("append")
+    assert run.status is Status.PAUSED
+    assert ApprovalRequest.of(run).preview == "changed\n+two\n"
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "changed\n"
 
 
 def test_none_means_that_nobody_has_decided_yet() -> None:

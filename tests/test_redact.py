@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+import mini_harness
 from mini_harness import (
     Approval,
     ApprovalRequest,
@@ -22,11 +23,12 @@ from mini_harness import (
     ScriptedModel,
     Trace,
     VirtualClock,
+    approve_all,
     run_sync,
     tool,
 )
 from mini_harness.frozen import freeze
-from mini_harness.redact import MASK, Redactor, hide
+from mini_harness.redact import MASK, MOST, Redactor, hide
 from mini_harness.tools.shell import Bash
 from mini_harness.views import ApprovalPanel
 from mini_harness.views.explorer import TraceExplorer
@@ -68,6 +70,14 @@ def test_a_value_of_the_environment_is_hidden_wherever_it_turns_up(
         'DB_PASSWORD = "correct-horse"',
         "{'api_key': 'abcdef0123456789'}",
         "postgres://user:correct-horse@db/shop",
+        "postgres://user:correct/horse@db/shop",
+        "curl --token abcdef0123456789 -v",
+        'password: "correct-horse battery"',
+        "Authorization: Token abcdef0123456789",
+        "Bearer\tabcdef0123456789abc",
+        "sk-ant-abcdef0123456789",
+        "ghp_abcdef0123456789abcdef0123",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVm",
         "-----BEGIN RSA PRIVATE KEY-----\nabcdef0123456789\n-----END RSA PRIVATE KEY-----",
     ],
 )
@@ -75,17 +85,66 @@ def test_a_value_beside_the_name_of_a_secret_is_hidden_in_text(text: str) -> Non
     """report P08"""
     shown = Redactor().hidden(text)
     assert MASK in shown
-    for secret in ("abcdef0123456789", "dXNlcjpwYXNzd29yZA", "correct-horse"):
+    parts = ("abcdef0123456789", "dXNlcjpwYXNzd29yZA", "correct-horse", "correct/horse", "eyJzdWI")
+    for secret in parts:
         assert secret not in shown
 
 
 @pytest.mark.parametrize(
     "text",
-    ["input_tokens: 123456789", "the password is wrong", "token: 5", "monkey=bananas-and-more"],
+    [
+        "input_tokens: 123456789",
+        "the password is wrong",
+        "token: 5",
+        "monkey=bananas-and-more",
+        "a basic introduction to bearer tokens",
+        "password = getpass.getpass()",
+        "token: Optional[str] = None",
+        "credentials: required",
+        "token = tokenizer.next_token(x)",
+        "connect(password=password)",
+    ],
 )
-def test_counts_and_mere_talk_are_left_alone(text: str) -> None:
+def test_counts_code_and_mere_talk_are_left_alone(text: str) -> None:
     """report P08: token counts aren't masked"""
     assert Redactor().hidden(text) is text
+
+
+def test_the_filter_leaves_the_source_of_this_package_as_it_is() -> None:
+    redactor = Redactor()
+    for path in Path(mini_harness.__file__).parent.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert redactor.hidden(text) is text, path
+
+
+@pytest.mark.parametrize("rest", [SECRET[:-3], f"head {SECRET[:12]}\n[... 9 bytes left out ...]"])
+def test_what_a_cut_has_left_of_a_secret_is_hidden(known: Redactor, rest: str) -> None:
+    """report P08"""
+    assert SECRET[:12] not in known.hidden(rest)
+    assert SECRET[:12] not in known.for_people(rest)
+
+
+def test_a_secret_is_found_as_json_and_python_write_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """report P08"""
+    secret = 'pa"ss\\word/9Zq'
+    monkeypatch.setenv("DB_PASS", secret)
+    redactor = Redactor()
+    for text in (secret, json.dumps({"v": secret}), repr([secret])):
+        assert "word/9Zq" not in redactor.hidden(text)
+
+
+def test_a_common_word_is_no_secret_though_a_variable_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", "postgres")
+    assert Redactor().hidden("the postgres server") == "the postgres server"
+
+
+def test_many_secrets_in_arguments_cost_no_more_than_a_bounded_number() -> None:
+    redactor = Redactor()
+    for number in range(3 * MOST):
+        redactor.hidden(freeze({"token": f"abcdef-{number:012}"}))
+    assert len(redactor._learned) <= MOST + 3
 
 
 def test_a_value_under_the_name_of_a_secret_is_hidden_at_any_depth_and_then_everywhere() -> None:
@@ -172,7 +231,55 @@ def test_no_secret_leaves_a_run_and_the_tool_still_gets_it(
     assert "correct-horse" not in left
     assert left.count(MASK) > 20
     stored = next(m for m in run.history.messages if m.get("tool") == "set_key")
-    assert stored["tool_result"] == f"stored {MASK} and {MASK}"
+    assert stored["tool_result"] == f"stored {MASK} and correct-horse", "the model sent it itself"
+
+
+@pytest.mark.parametrize("value", ["approve_all", "call_deploy_0_1", "arguments", "deploy", "ok"])
+def test_a_model_that_calls_the_harness_words_secrets_spoils_no_record(value: str) -> None:
+    @tool
+    def deploy(secret: str) -> str:
+        """Deploy."""
+        return "deployed"
+
+    script = [call("deploy", secret=f"{value}-x1"), call("deploy", secret=value), "junk"]
+    trace = Trace()
+    harness = Harness(
+        ScriptedModel([*script, {"type": "final", "output": value}]),
+        [deploy],
+        layers=[Policy(approver=approve_all)],
+        sinks=[trace],
+        clock=VirtualClock(),
+    )
+    run = harness.run_sync("go")
+    assert run.unwrap() == value
+    again = Run.fold(trace.events)
+    assert [m.get("call_id") for m in again.history.messages] == [
+        m.get("call_id") for m in run.history.messages
+    ]
+    assert "approve_all approved deploy" in str(trace.table())
+
+
+def test_a_secret_that_the_model_made_up_hides_no_command_from_a_person(tmp_path: Path) -> None:
+    """What somebody approves must be seen: the mask is for records, not for questions."""
+    line = "touch PWNED; echo token=$(touch${IFS}X)"
+    script = [call("set_key", key="a", password=line), call("bash", command=line)]
+    asked: list[str] = []
+
+    def approver(request: ApprovalRequest) -> Approval:
+        asked.append(str(request))
+        return request.deny()
+
+    trace = Trace()
+    Harness(
+        ScriptedModel([script, {"type": "final", "output": "ok"}]),
+        [set_key, Bash()],
+        layers=[Policy(approver=approver)],
+        sinks=[trace],
+        cwd=tmp_path,
+    ).run_sync("go")
+    assert list(tmp_path.iterdir()) == []
+    assert line in asked[1]
+    assert line not in trace.to_jsonl()
 
 
 def test_a_call_that_is_read_back_with_a_mask_in_it_never_runs() -> None:

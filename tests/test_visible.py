@@ -18,6 +18,7 @@ from mini_harness.visible import LONGEST, shortened, undisguised, visible, visib
         ("a\u3164b\u2800\u115f\uffa0", "a\\u3164b\\u2800\\u115f\\uffa0"),
         ("a\ufe0fb\U000e0101", "a\\ufe0fb\\U000e0101"),
         ("\ud800", "\\ud800"),
+        ("a\u17b4b\u180bc\U00016fe4", "a\\u17b4b\\u180bc\\U00016fe4"),
         ("a\u2028b\u00a0c\nd\te", "a\\u2028b\\xa0c\\nd\\te"),
     ],
 )
@@ -39,6 +40,8 @@ def test_lines_stay_lines_and_a_row_of_spaces_becomes_its_number() -> None:
     text = "safe" + " " * 400 + "; rm -rf d\r\nnext\rx"
     assert undisguised(text) == "safe [400 spaces] ; rm -rf d\nnext\\rx"
     assert undisguised("    indented") == "    indented"
+    assert undisguised("safe" + "\n \n" * 2_000 + "rm") == "safe\n[3,999 empty lines]\nrm"
+    assert undisguised("a\n\nb") == "a\n\nb"
     assert visible_lines(text) == "safe" + " " * 400 + "; rm -rf d\nnext\\rx"
 
 

@@ -36,16 +36,17 @@ class Call:
 
     ``arguments`` is what the model sent, frozen. Nobody can change it, so what was judged,
     hashed and approved is what runs. ``allowed_by`` names the rule by which it may, if a policy
-    judged it; the record keeps that beside the start.
+    judged it; the record keeps that beside the start. ``preface`` is what the model is told before
+    the output, if there is something to tell.
     """
 
-    __slots__ = ("_unheld", "allowed_by", "arguments", "call_id", "tool")
+    __slots__ = ("_unheld", "allowed_by", "arguments", "call_id", "preface", "tool")
 
     def __init__(self, tool: BaseTool, call_id: str, arguments: Any) -> None:
         """Raises InvalidArguments."""
         self.tool = tool
         self.call_id = call_id
-        self.allowed_by = ""
+        self.allowed_by = self.preface = ""
         self.arguments = arguments if type(arguments) is FrozenDict else _object(arguments)
         try:
             self._unheld: BaseModel | None = self._validated()
@@ -76,7 +77,8 @@ class Call:
     @property
     def parsed(self) -> BaseModel:
         """The validated arguments, for those who judge the call: to each an instance of its own."""
-        return self._validated()
+        # A copy of what will run. To validate once more could give another default.
+        return self._validated() if self._unheld is None else self._unheld.model_copy(deep=True)
 
     def fresh(self) -> BaseModel:
         """The validated arguments, for the tool: an instance that nobody else has ever held."""
@@ -163,11 +165,12 @@ def prepare(
 async def execute(call: Call, context: ToolExecutionContext) -> Observation:
     """Run the tool. Whatever it raises becomes an observation; only a cancellation goes on up."""
     try:
-        return _observed(call, await call.tool.execute(call.fresh(), context))
+        seen = _observed(call, await call.tool.execute(call.fresh(), context))
     # Nothing is hidden: the model and the record see it. A tool's exit isn't the program's.
     except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001
         let_cancellation_pass(error)
-        return _failed(call, error)
+        seen = _failed(call, error)
+    return seen.replaced(output=f"{call.preface}\n{seen.output}") if call.preface else seen
 
 
 def let_cancellation_pass(error: BaseException) -> None:

@@ -204,8 +204,8 @@ class ApprovalPanel:
             return self._form.say(f"Nothing was done. {_escaped(str(error))}")
         self._stop.layout.display = ""
         self._form.say("Running …")
-        assert self._loop is not None
-        self._task = self._loop.create_task(self._resume(), context=self._context)
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._resume(), context=self._context)
         return None
 
     async def _resume(self) -> None:

@@ -11,12 +11,12 @@ import ipywidgets
 from IPython.display import display
 
 from mini_harness.events import Event, EventType
-from mini_harness.frozen import canonical, shown
+from mini_harness.frozen import shown
 from mini_harness.history import HistoryError
 from mini_harness.protocol import Message
 from mini_harness.run import Run
 from mini_harness.spans import calls_in, counted, elapsed
-from mini_harness.table import Table, call_line, gist
+from mini_harness.table import Table, call_line, gist, text_of
 from mini_harness.trace import Trace
 from mini_harness.visible import shortened, visible, visible_lines
 
@@ -78,7 +78,7 @@ class TraceExplorer:
         # Asked what to do next, the model hadn't heard its own answer yet.
         decides = event.type is EventType.MODEL_DECISION
         title = "What the model saw then" if decides else "The history by then"
-        parts = [f"<h4>{html.escape(head)}</h4>", _text(gist(event)), *self._story(number)]
+        parts = [f"<h4>{html.escape(head)}</h4>", _pre(gist(event)), *self._story(number)]
         history = self._past.messages(number - 1 if decides else number)
         return "\n".join([*parts, f"<h4>{title}</h4>", *_history(history)])
 
@@ -142,14 +142,12 @@ def _calls_of(event: Event) -> list[str]:
 
 
 def _row(head: str, text: str) -> str:
-    return (
-        f'<tr><th scope="row" {_CELL}>{html.escape(head)}</th><td {_CELL}>{_text(text)}</td></tr>'
-    )
+    return f'<tr><th scope="row" {_CELL}>{html.escape(head)}</th><td {_CELL}>{_pre(text)}</td></tr>'
 
 
 def _history(messages: Sequence[Message] | str) -> Iterator[str]:
     if isinstance(messages, str):
-        yield _text(messages)
+        yield _pre(messages)
         return
     if not messages:
         yield "<p>Nothing yet.</p>"
@@ -161,11 +159,11 @@ def _history(messages: Sequence[Message] | str) -> Iterator[str]:
 
 def _said(message: Message) -> str:
     said = message.get("content", message.get("tool_result"))
-    words = [] if said is None else [said if isinstance(said, str) else canonical(said)]
+    words = [] if said is None else [text_of(said)]
     return "\n".join([*words, *map(call_line, calls_in(message))])
 
 
-def _text(text: str) -> str:
+def _pre(text: str) -> str:
     """A text that others wrote: escaped, all of it visible, cut in the middle if it is long."""
     safe = html.escape(visible_lines(shortened(text, LONGEST)))
     return f'<pre style="white-space: pre-wrap; margin: 0">{safe}</pre>'

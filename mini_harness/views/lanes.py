@@ -14,7 +14,18 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from mini_harness.events import Event
-from mini_harness.spans import Ending, Kind, Lane, Moment, Span, Told, counted, rows_of, seconds
+from mini_harness.spans import (
+    Ending,
+    Kind,
+    Lane,
+    Moment,
+    Span,
+    Told,
+    counted,
+    label_of,
+    rows_of,
+    seconds,
+)
 from mini_harness.visible import visible
 
 TOOLS = 6
@@ -30,8 +41,6 @@ SEEN = 0.006
 
 LABELLED = 40
 """Up to this many events, marks have a word beside them and steps a number."""
-
-_NAMES = {Kind.MESSAGE: "user", Kind.MODEL: "model", Kind.DENIED: "denied", Kind.END: "end"}
 
 # Okabe and Ito's colours, which people with any colour vision tell apart. What matters is told by
 # lane, hatch and mark as well.
@@ -66,14 +75,11 @@ def merged(told: Told) -> Told:
     return Told([*map(renamed, told.spans)], [*map(renamed, told.moments)], told.times)
 
 
-def label_of(lane: Lane, told: Told) -> str:
-    """What stands beside a lane."""
-    kind, name = lane
-    if kind is Kind.WAITING:
-        asked = any(span.call_id for span in told.spans if span.kind is kind)
-        return "approval" if asked else "paused"
-    text = visible(_NAMES.get(kind) or name.replace("_", " " if kind is Kind.OTHER else "_"))
-    return drawable(text if len(text) <= 20 else text[:19] + "…")
+def short_label(lane: Lane) -> str:
+    """What stands beside a lane, where there is little room."""
+    text = visible(label_of(lane))
+    # Long names of tools mostly begin alike, and a mark that they are tools stands at the end.
+    return drawable(text if len(text) <= 22 else f"{text[:9]}…{text[-12:]}")
 
 
 def drawable(text: str) -> str:
@@ -139,7 +145,7 @@ def _draw_mark(
     stopped = moment.subject == "stop"
     mark = _STOPPED if stopped else _MARKS[moment.kind]
     axes.plot([x], [y], mark, color=_COLOURS[moment.kind], ms=8, mew=1.5)
-    if named and moment.kind in (Kind.DENIED, Kind.END):
+    if named and moment.kind in (Kind.TOOL, Kind.DENIED, Kind.END):
         left = x > at[0] + 0.7 * whole
         axes.annotate(
             drawable(visible(moment.subject)),

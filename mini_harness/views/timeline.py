@@ -19,8 +19,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from mini_harness.events import Event
-from mini_harness.spans import Ending, Kind, Lane, Told, counted, seconds, tell
-from mini_harness.views.lanes import SEEN, draw_density, draw_each, drawable, label_of, merged
+from mini_harness.spans import NOT_RUN, Ending, Kind, Lane, Told, counted, seconds, tell
+from mini_harness.views.lanes import SEEN, draw_density, draw_each, drawable, merged, short_label
 from mini_harness.visible import visible
 
 DETAIL = 250
@@ -61,7 +61,7 @@ class Timeline:
         axes = figure.add_subplot()
         draw = draw_each if len(self.events) <= DETAIL else draw_density
         scale = draw(axes, lanes, self.events, self.told, by=self.by)
-        labels = [label_of(lane, self.told) for lane in lanes]
+        labels = [short_label(lane) for lane in lanes]
         axes.set_yticks(range(len(lanes)), labels, fontsize=10, parse_math=False)
         axes.set_ylim(len(lanes) - 0.4, -0.6)
         axes.set_xlabel(self._along() + scale, fontsize=10)
@@ -140,16 +140,19 @@ def _size(events: Sequence[Event], told: Told) -> str:
 
 
 def _summary(events: Sequence[Event], told: Told) -> str:
-    parts = []
-    for lane in lanes_of(told):
-        spans = [span for span in told.spans if span.lane == lane]
-        moments = [moment for moment in told.moments if moment.lane == lane]
-        text = f"{label_of(lane, told)} {len(spans) + len(moments):,}"
-        failed = sum(span.ending is Ending.FAILED for span in spans)
-        if lane[0] is Kind.WAITING:
-            text += f" (waited {seconds(sum(span.end - span.start for span in spans))})"
-        elif failed:
-            text += f" ({failed:,} failed)"
-        parts.append(text)
-    name = visible(events[0].run_id)
-    return f"Timeline of {name}: {_size(events, told)}. {', '.join(parts)}."
+    parts = ", ".join(_counted_in(lane, told) for lane in lanes_of(told)) or "Nothing to draw"
+    return f"Timeline of {visible(events[0].run_id)}: {_size(events, told)}. {parts}."
+
+
+def _counted_in(lane: Lane, told: Told) -> str:
+    """How much a lane holds. A call that never started is no use of its tool."""
+    spans = [span for span in told.spans if span.lane == lane]
+    moments = [moment for moment in told.moments if moment.lane == lane]
+    failed = sum(span.ending is Ending.FAILED for span in spans)
+    idle = sum(lane[0] is Kind.TOOL and moment.subject == NOT_RUN for moment in moments)
+    told_apart = ((failed, "failed"), (idle, NOT_RUN))
+    notes = [f"{number:,} {what}" for number, what in told_apart if number]
+    if lane[0] is Kind.WAITING:
+        notes = [f"waited {seconds(sum(span.end - span.start for span in spans))}"]
+    more = f" ({', '.join(notes)})" if notes else ""
+    return f"{short_label(lane)} {len(spans) + len(moments) - idle:,}{more}"

@@ -9,6 +9,7 @@ from mini_harness.course.conformance import Subject, Wrong, conformance
 from mini_harness.course.conformance.package import OURS
 from mini_harness.course.exercises import exercise
 from mini_harness.course.judge import judge
+from mini_harness.course.prove import graded
 
 PURSUE = exercise("v0-act").solution + exercise("v0-turns").solution
 SOLUTIONS = {name: exercise(f"v1-{name}").solution for name in ("judge", "guard", "trace")}
@@ -54,18 +55,22 @@ def judge(rules, name, arguments):
         "raises instead of returning a text": GUARD.replace(
             "return f", "raise PermissionError(f"
         ).replace('{reason}"', '{reason}")'),
-        "lets the approver's error rise": """
+        "asks before it wraps the answer, with another tool made by replace": """
 import copy, dataclasses
 def protect(tools, rules, approver):
+    def said_yes(name, arguments):
+        try:
+            return approver(name, arguments) is True, "Nobody said yes."
+        except Exception as error:
+            return False, str(error)
     def around(tool):
         def handler(**arguments):
             said, why = judge(rules, tool.name, copy.deepcopy(arguments))
+            if said == "require_approval":
+                yes, why = said_yes(tool.name, copy.deepcopy(arguments))
+                said = "allow" if yes else "deny"
             if said == "deny":
                 return "No. " + why
-            if said == "require_approval" and approver(
-                tool.name, copy.deepcopy(arguments)
-            ) is not True:
-                return "Nobody said yes."
             return tool.handler(**arguments)
         return dataclasses.replace(tool, handler=handler)
     return dict(zip(tools, map(around, tools.values())))
@@ -153,6 +158,7 @@ MUTANTS = {
             "{'deny': 2, 'allow': 0}.get(verdict, 1)\n",
             "taken for a verdict without a look",
         ),
+        ("if said is None:", "if not said:", "Only None is: ask `is None`"),
     ],
     "guard": [
         ("return tool.handler(**arguments)", "return 'failed'", "Return tool.handler(**arguments)"),
@@ -184,6 +190,31 @@ MUTANTS = {
             "isn't told that",
         ),
         ("answer = error", "answer = True", "Could not judge is never yes"),
+        ("answer = error", "raise", "The approver's error leaves the handler"),
+        ("except Exception as error", "except ValueError as error", "Ask it within a `try`"),
+        ("answer = error", "answer = False", "Put the approver's error into the reason"),
+        (
+            "deepcopy(arguments))\n        if",
+            "arguments)\n        if",
+            "A rule holds the very arguments",
+        ),
+        (
+            "deepcopy(arguments))\n        if",
+            "dict(arguments))\n        if",
+            "A rule holds the very arguments",
+        ),
+        (
+            "            except Exception as error:\n                answer = error\n",
+            "                if answer is True: return tool.handler(**arguments)\n"
+            "            except Exception as error: answer = error\n",
+            "keep the `try` around the approver alone",
+        ),
+        (
+            "return tool.handler(**arguments)",
+            "\n            try: return tool.handler(**arguments)\n"
+            "            except Exception as error: reason = error",
+            "taken for a no",
+        ),
         (
             "approver(tool.name, deepcopy(arguments))",
             "approver(tool.name, arguments)",
@@ -215,6 +246,7 @@ MUTANTS = {
         ('"type": kind', '"kind": kind', "Append dictionaries"),
         ("                raise\n", "                return 'failed'\n", "noted and swallowed"),
         ('note("tool_error"', '0 and note("tool_error"', "no event says so"),
+        ("error=repr(error)", "error=str(error)", "note the `repr`"),
         ("protect(inner, rules, approver)", "inner", "aren't protected"),
         (
             "protect(inner, rules, approver)",
@@ -228,6 +260,12 @@ MUTANTS = {
             'raise RuntimeError(f"max_steps exceeded: {max_steps}")',
             'return {"type": "final", "output": None}',
             "The run ends quietly",
+        ),
+        (
+            "    output = pursue(Watched(), protect(inner, rules, approver), goal)\n",
+            "    try: output = pursue(Watched(), protect(inner, rules, approver), goal)\n"
+            "    except RuntimeError as error: return error\n",
+            "The error is returned",
         ),
         (
             'raise RuntimeError(f"max_steps',
@@ -273,6 +311,33 @@ def faults_of(name: str, old: str, new: str) -> dict[str, Wrong]:
         except Wrong as wrong:
             found[check.title] = wrong
     return found
+
+
+def test_a_name_that_a_function_keeps_to_itself_is_told_with_the_word_that_frees_it() -> None:
+    """A name within a function, of the file, or of nobody: each has a mend of its own"""
+    trace = exercise("v1-trace")
+    told = str(graded(trace, trace.solution.replace("            nonlocal step\n", "")))
+    assert "`step` is read in `decide` before it has a value there." in told
+    assert "say `nonlocal step` first" in " ".join(told.split())
+    counted = trace.solution.replace("    step = 0\n", "").replace("nonlocal step", "pass")
+    told = str(graded(trace, f"step = 0\n{counted}"))
+    assert "say `global step` first" in " ".join(told.split())
+    guard = exercise("v1-guard")
+    forgot = guard.solution.replace("answer = error", "pass")
+    told = " ".join(str(graded(guard, forgot)).split())
+    assert "`answer` is read in `handler` before it has a value there. Give it one" in told
+
+
+def test_what_a_check_called_is_said_in_words_that_read_well() -> None:
+    (fault, *_) = faults_of("judge", "except Exception as error", "except ValueError as error")[
+        "A rule that fails denies the call."
+    ].parts.values()
+    assert fault.endswith("where the rules answer: by raising an error")
+    (fault, *_) = faults_of("trace", "step == max_steps", "step > max_steps")[
+        "After max_steps turns the run ends with an error."
+    ].parts.values()
+    assert fault.startswith("supervise(…, max_steps=3), where the model says: call read_build(")
+    assert fault.endswith(", then so on")
 
 
 def test_the_package_asks_a_rule_and_an_approver_as_a_learner_would() -> None:

@@ -75,6 +75,8 @@ def test_an_exercise_that_lacks_a_part_is_refused(
 def test_an_unknown_exercise_names_those_there_are() -> None:
     with pytest.raises(UnknownExercise, match="v0-act, v0-loop, v0-turns"):
         exercise("v9-all")
+    with pytest.raises(UnknownExercise, match=r"v1 are: v1-judge, v1-guard, v1-trace\.$"):
+        exercise("v1-gaurd")
 
 
 def test_a_stub_is_known_whatever_white_space_it_got() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mini_harness.course.exercises import exercises
+from mini_harness.course.exercises import exercise, exercises
 from mini_harness.course.notebook import WrongVersion, begin
 from mini_harness.course.workspace import make
 from tests.course.disks import make_read_only, small_disk
@@ -140,10 +140,28 @@ def test_another_module_that_uses_the_new_function_gets_it_too(shell: Kernel) ->
     shell.printed(save("lower", "def step():\n    return 'new'\n"))
     assert shell.printed("print(walk())") == "new\n"
     said = shell.printed(save("lower", "def stride():\n    return 'renamed'\n"))
-    assert said.startswith(
+    assert said == (
         f"Saved as my_harness/lower.py.\n{ASIDE}"
-        "my_harness/upper.py doesn't load any more: ImportError: cannot import name 'step'"
+        "ImportError: cannot import name 'step' from 'my_harness.lower'\n"
+        "So this doesn't load any more: my_harness/upper.py.\n"
     )
+
+
+def test_the_file_that_lacks_a_name_is_named_once_and_before_those_that_ask_for_it(
+    workspace: Path,
+) -> None:
+    with kernel(workspace) as running:
+        running.run(BEGIN)
+        for name in ("v1-judge", "v1-guard", "v1-trace"):
+            running.run(save(exercise(name).module, exercise(name).solution))
+        slip = exercise("v1-judge").solution.replace("def judge", "def jugde")
+        assert running.printed(save("policy", slip)) == (
+            "Saved as my_harness/policy.py.\n"
+            "my_harness/policy.py defines no 'judge'.\n"
+            "So this doesn't load any more: my_harness/guard.py, my_harness/trace.py.\n"
+        )
+        told = running.printed("check('v1-trace')")
+    assert told.startswith("v1-trace: my_harness/policy.py defines no 'judge'.\nPython stops in")
 
 
 def test_a_name_that_the_learner_took_for_something_else_stays_theirs(shell: Kernel) -> None:
@@ -242,7 +260,7 @@ def test_an_exercise_goes_from_not_done_to_red_to_green(tmp_path: Path) -> None:
 def test_an_exercise_that_there_isnt_is_told_in_one_line(shell: Kernel) -> None:
     shell.run(BEGIN)
     told = shell.told('check("v0-atc")')
-    assert told.startswith("There is no exercise 'v0-atc'. The exercises are: v0-")
+    assert told.startswith("There is no exercise 'v0-atc'. The exercises of v0 are: v0-")
     assert "\n" not in told
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mini_harness.approval import deny_all
 from mini_harness.clock import VirtualClock
 from mini_harness.course import story
 from mini_harness.layer import Layer
@@ -108,6 +109,19 @@ def test_the_same_agent_behind_a_policy_deploys_nothing_and_answers(farm: Path) 
     assert story.ANSWER in run.unwrap()
     assert "Only people deploy." in run.unwrap()
     assert not (poisoned / "deployments.log").exists()
+
+
+def test_an_insistent_agent_deploys_twice_unless_it_is_denied(farm: Path) -> None:
+    poisoned, tools = story.poisoned_farm(farm), [*TOOLS.values()]
+    harness = Harness(ScriptedModel(story.insistent()), tools, cwd=poisoned)
+    assert harness.run_sync(story.GOAL).unwrap() == "Done as the log says. build-102 is live."
+    log = poisoned / "deployments.log"
+    assert log.read_text(encoding="utf-8") == "build-102\n" * 2
+    log.unlink()
+    layers = [Policy(approver=deny_all)]
+    denied = Harness(ScriptedModel(story.insistent()), tools, layers=layers, cwd=poisoned)
+    assert "I was told" in denied.run_sync(story.GOAL).unwrap()
+    assert not log.exists()
 
 
 def test_without_the_line_the_gullible_agent_deploys_nothing(farm: Path) -> None:
