@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from operator import attrgetter
 from typing import overload
 
 from mini_harness.frozen import canonical
 from mini_harness.protocol import Message, ToolCall
-
-_ID = attrgetter("call_id")
 
 
 class HistoryError(RuntimeError):
@@ -75,23 +72,22 @@ class History:
         exact twin of a call in the same turn is one proposal sent twice: it is marked, so that it
         doesn't run.
         """
-        several = len(calls) > 1
-        given = tuple(map(_ID, calls)) if several else ()
+        if len(calls) == 1:
+            self._name(calls[0], new_id, ())
+            return
+        given = [call.call_id for call in calls]
         taken: set[str] = set()
         for call in calls:
-            call_id = call.call_id if call.call_id.strip() else new_id(call.name)
-            if call_id in self._used or call_id in taken:
-                call_id = self._unused(call_id, taken)
-            call.call_id = call_id
-            taken.add(call_id)
-        if several:
-            _mark_twins(calls, given)
+            taken.add(self._name(call, new_id, taken))
+        _mark_twins(calls, given)
 
-    def _unused(self, call_id: str, taken: Collection[str]) -> str:
-        candidate, number = call_id, 1
+    def _name(self, call: ToolCall, new_id: Callable[[str], str], taken: Collection[str]) -> str:
+        wanted = call.call_id if call.call_id.strip() else new_id(call.name)
+        candidate, number = wanted, 1
         while candidate in self._used or candidate in taken:
             number += 1
-            candidate = f"{call_id}-{number}"
+            candidate = f"{wanted}-{number}"
+        call.call_id = candidate
         return candidate
 
     def add(self, message: Message) -> None:

@@ -57,16 +57,20 @@ class Record:
         """
         if type in MEANINGS and type is not EventType.RETRY:
             raise ValueError(f"{type} is what the loop records. A layer can't note it.")
+        if run.harness is None:
+            self._begin(run)
         self._write(run, type, freeze(data), run.step)
 
     def message(self, run: Run, content: str) -> None:
         """The user speaks. Calls that still wait are not run any more."""
         self._close(run)
+        if run.harness is None:
+            self._begin(run)
         self._write(run, EventType.MESSAGE, FrozenDict(role="user", content=str(content)), run.step)
 
     def resume(self, run: Run) -> None:
         """Take up a run that isn't completed. Time that passed in between isn't counted."""
-        self._begun(run)
+        self._begin(run)
         self.redactor.look_around()
         if run.status in (Status.PAUSED, Status.STOPPED, Status.FAILED):
             self._write(run, EventType.RESUME, FrozenDict(), run.step)
@@ -180,8 +184,7 @@ class Record:
         self, run: Run, type: EventType, data: FrozenDict, step: int, plain: bool = False
     ) -> None:
         """``plain`` says that the caller has looked for secrets already."""
-        origin = self._begun(run) if run.origin is None else run.origin
-        offset = self._monotonic() - origin
+        offset = self._monotonic() - run.origin
         shown = data if plain else self.redactor.hidden(data)
         event = _new(Event, (run.id, run.sequence + 1, step, type, offset, self._time(), shown))
         self._keep(event)
@@ -201,10 +204,9 @@ class Record:
         )
         return known
 
-    def _begun(self, run: Run) -> float:
-        """When the run began, on this clock. Time since its last event isn't counted."""
+    def _begin(self, run: Run) -> None:
+        """Go on from the last event on this clock: the time since then isn't counted."""
         run.origin = self._monotonic() - run.offset
-        return run.origin
 
 
 def _nobody(event: Event) -> None:

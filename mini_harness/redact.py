@@ -42,11 +42,13 @@ _LONGEST_REMEMBERED = 64
 
 _WORDS = (
     r"(?:api|secret|private|access|auth|signing|encryption)[_-]?keys?|token|secrets?|password"
-    r"|passwd|passphrase|credentials?"
+    r"|passwd|passphrase"
 )
-_NAME = re.compile(rf"(?:{_WORDS}|authorization|[_-]pass|[_-]pat)(?:[_-]?\d+)?$", re.IGNORECASE)
+_NAME = re.compile(
+    rf"(?:{_WORDS}|credentials?|authorization|[_-]pass|[_-]pat)(?:[_-]?\d+)?$", re.IGNORECASE
+)
 _VARIABLE = re.compile(
-    rf"(?:{_WORDS}|(?:^|_)(?:KEY|PASS|PAT))(?:[_-]?\d+)?$",
+    rf"(?:{_WORDS}|(?:^|_)(?:KEY|PASS|PAT|CREDENTIALS?))(?:[_-]?\d+)?$",
     re.IGNORECASE,
 )
 _BESIDE_NAME = re.compile(
@@ -171,6 +173,7 @@ class Redactor:
         self.harmless: set[str] = set()
         """Short texts that came by before and hold no secret."""
         self._harmless_keys: set[str] = set()
+        self._harmless_names: set[str] = set()
         self.look_around()
 
     def look_around(self) -> None:
@@ -180,6 +183,7 @@ class Redactor:
         worth = {value for value in named if not (value.isalpha() and len(value) < 12)}
         if self._environment.add(worth | _told):
             self.harmless.clear()
+            self._harmless_names.clear()
 
     def is_plain(self, calls: tuple[ToolCall, ...]) -> bool:
         """Whether this is one call, of texts that came by before and hold no secret.
@@ -187,7 +191,7 @@ class Redactor:
         It is a quick look at the commonest turn. No means only that nobody knows yet.
         """
         call, harmless, keys = calls[0], self.harmless, self._harmless_keys
-        if len(calls) > 1 or call.defect or call.name not in harmless:
+        if len(calls) > 1 or call.defect or call.name not in self._harmless_names:
             return False
         if type(call.arguments) is not FrozenDict:
             return False
@@ -258,7 +262,7 @@ class Redactor:
     def _item(self, key: str, item: Any) -> Any:
         """What is shown of a value under this key."""
         if key in _OURS and type(item) is str:
-            return self._known(item)
+            return self._known(item) if key == "call_id" else self._name(item)
         if key in self._harmless_keys:
             return self._shown(item)
         if _NAME.search(key):
@@ -266,6 +270,15 @@ class Redactor:
         if len(self._harmless_keys) < _REMEMBERED:
             self._harmless_keys.add(key)
         return self._shown(item)
+
+    def _name(self, text: str) -> str:
+        """One of the harness's own words, or an id or a name that it must find again."""
+        if text in self._harmless_names:
+            return text
+        shown = self._known(text)
+        if shown == text and len(self._harmless_names) < _REMEMBERED:
+            self._harmless_names.add(text)
+        return shown
 
     def _text(self, text: str) -> str:
         shown = text

@@ -99,8 +99,8 @@ class Run:
         self._asked_about = ""
         self.harness: Harness | None = None
         """Who drives the run at this moment, in this process. Layers reach the record by it."""
-        self.origin: float | None = None
-        """When it began, on the clock of this process, in seconds."""
+        self.origin = 0.0
+        """When it began, on the clock that drives it, in seconds."""
         self.observed: dict[str, Observation] = {}
         """What this process recorded for the calls of this turn."""
 
