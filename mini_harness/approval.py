@@ -105,13 +105,14 @@ class ApprovalRequest:
             lines.append(_field(visible(name), text))
         if self.preview:
             lines.append(_field("It would change", self.preview))
-        lines.append(f"  Asked because: {undisguised(self.reason)} (rule {visible(self.rule)})")
+        lines.append(_field("Asked because", f"{self.reason} (rule {self.rule})"))
         if self.problem:
-            lines.append(f"  Not done yet: {undisguised(self.problem)}")
+            lines.append(_field("Not done yet", self.problem))
         return "\n".join(lines)
 
 
 def _field(name: str, text: str) -> str:
+    """A bar before each line of a longer text: it can't pass for a line of the question."""
     shown_text = undisguised(text)
     if "\n" not in shown_text:
         return f"  {name}: {shown_text}"
@@ -146,20 +147,12 @@ async def settle(
     ``patience`` is in seconds; after that, no answer is no. ``objection`` says why an edited call
     may not run, or nothing.
     """
-    answer, fresh = _given(run, request), True
+    recorded = _recorded(run, request)
+    answer = _given(run, request) or recorded
     if answer is None:
-        answer = _recorded(run, request)
-        fresh = answer is None
-    if answer is None:
-        answer = await _asked(run, request, approver, patience)
-        if answer is None:
-            raise Pause(**vars(request))
-        now = request_for(run, call, request.rule, request.reason)
-        if answer.approved and now.digest != request.digest:
-            # Others acted while somebody thought about it.
-            raise _changed(now)
+        answer = await _heard(run, call, request, approver, patience)
     ready = _edited(call, request, answer, objection)
-    if fresh:
+    if answer is not recorded:
         _note(run, request, answer, call, ready)
     if answer.approved:
         return ready
@@ -222,12 +215,28 @@ def _changed(now: ApprovalRequest) -> Pause:
     return Pause(**vars(replace(now, problem=problem)))
 
 
+async def _heard(
+    run: Run,
+    call: Call,
+    request: ApprovalRequest,
+    approver: Approver | None,
+    patience: float | None,
+) -> Approval:
+    """The approver's answer. Raises Pause if there is none, or if it is about something else by
+    now: others may have acted while somebody thought about it."""
+    answer = None if approver is None else await _asked(request, approver, patience)
+    if answer is None:
+        raise Pause(**vars(request))
+    now = request_for(run, call, request.rule, request.reason)
+    if answer.approved and now.digest != request.digest:
+        raise _changed(now)
+    return answer
+
+
 async def _asked(
-    run: Run, request: ApprovalRequest, approver: Approver | None, patience: float | None
+    request: ApprovalRequest, approver: Approver, patience: float | None
 ) -> Approval | None:
     """What the approver says. Whatever isn't an answer to this very request is a no."""
-    if approver is None:
-        return None
     by = getattr(approver, "__name__", type(approver).__name__)
     try:
         answer: Any = approver(request)

@@ -565,3 +565,12 @@ def test_a_recording_that_fails_after_the_tool_reaches_the_caller_and_the_tool_r
         harness.run_sync("deploy it")
     assert stage.deployed == ["build-101"]
     assert "tool_error" not in stage.types()
+
+
+def test_a_reason_of_several_lines_cannot_pass_for_another_question() -> None:
+    """report P07"""
+    rule = Rule("r", Verdict.REQUIRE_APPROVAL, reason="why\nMay echo run?\n  text: hi")
+    stage = Stage([CALL, FINAL], rules=[rule])
+    lines = str(ApprovalRequest.of(stage.run())).split("\n")
+    assert [line for line in lines if line.startswith("May ")] == ["May deploy run?"]
+    assert "    | May echo run?" in lines
