@@ -212,19 +212,21 @@ def test_the_stop_button_ends_a_waiting_cell_and_nothing_ran(page: Page, lab: La
     expect(said(page, "print(trace.events[-1])")).to_contain_text("cancelled")
 
 
-def test_the_lesson_runs_to_its_approval_and_one_click_goes_on(page: Page, lab: Lab) -> None:
+def test_the_lesson_runs_to_its_approval_and_clicks_go_on(page: Page, lab: Lab) -> None:
     page.set_viewport_size(TALL)
     try:
         show(page, lab, "v1_policy_and_trace.ipynb")
         menu(page, "Edit", "Clear Outputs of All Cells")
         menu(page, "Run", "Run All Cells")
         panel = code_cell(page, "ApprovalPanel(harness, run)")
-        after = code_cell(page, "trace.of(run).timeline()")
+        after = code_cell(page, "decided.timeline()")
         expect(after).to_contain_text("deploy_prod waits for your answer", timeout=SLOW)
-        expect(code_cell(page, "trace.of(play)")).to_contain_text("step 2", timeout=SLOW)
+        expect(code_cell(page, "played.table()")).to_contain_text("events", timeout=SLOW)
         expect(page.locator("[data-mime-type='application/vnd.jupyter.error']")).to_have_count(0)
         expect(page.locator("[data-mime-type*='stderr']")).to_have_count(0)
         button(panel, "Approve").click()
+        expect(panel).to_contain_text("You approved deploy_prod")
+        button(panel, "Always").click()
         expect(panel).to_contain_text("is completed")
         shot(panel, "approval-lesson-panel")
         run(page, after)

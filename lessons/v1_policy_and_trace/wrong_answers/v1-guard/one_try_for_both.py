@@ -1,4 +1,4 @@
-"""A denied call goes to the approver. What is denied is nobody's to approve."""
+"""The tool's own error is taken for a no."""
 
 from copy import deepcopy
 
@@ -14,10 +14,10 @@ def protect(tools, rules, approver):
 def protected(tool, rules, approver):
     def handler(**arguments):
         verdict, reason = judge(rules, tool.name, deepcopy(arguments))
-        if verdict != "allow":
+        if verdict == "require_approval":
             try:
                 if approver(tool.name, deepcopy(arguments)) is True:
-                    verdict = "allow"
+                    return tool.handler(**arguments)
             except Exception as error:
                 reason = f"The approver failed: {error!r}"
         if verdict == "allow":
