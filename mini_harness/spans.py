@@ -77,10 +77,8 @@ PAUSED = "paused"
 _LABELS = {
     Kind.MESSAGE: "user",
     Kind.MODEL: "model",
-    Kind.TOOL: "tool",
     Kind.WAITING: "approval",
     Kind.DENIED: "denied",
-    Kind.OTHER: "other",
     Kind.END: "end",
 }
 _TAKEN = {*_LABELS.values(), PAUSED, "verdicts"} | {each.replace("_", " ") for each in EventType}
@@ -275,10 +273,13 @@ def seconds(value: float) -> str:
 def label_of(lane: Lane) -> str:
     """What people read beside a lane. No tool's name passes for another lane."""
     kind, name = lane
-    if kind is Kind.OTHER:
-        return name.replace("_", " ")
-    label = name or _LABELS[kind]
-    return f"{label} (tool)" if kind is Kind.TOOL and label in _TAKEN else label
+    match kind:
+        case Kind.TOOL:
+            return f"{name} (tool)" if name in _TAKEN else name or "tool"
+        case Kind.OTHER:
+            return name.replace("_", " ")
+        case _:
+            return name or _LABELS[kind]
 
 
 def by_run(events: Iterable[Event]) -> dict[str, list[Event]]:

@@ -20,8 +20,9 @@ HEAD, TAIL = 120, 80
 WIDTH = 72
 """How many characters of an event are shown."""
 
-REASONED = 110
-"""How many of one in which somebody decides: what it was about stands at the end of the reason."""
+REASONED, END = 120, 48
+"""How many of one in which somebody decides, and how many of them are its last ones: there a
+reason says what it is about."""
 
 _REASONED = (EventType.VERDICT, EventType.PAUSE, EventType.APPROVAL)
 
@@ -77,7 +78,7 @@ class Table:
         caption = f"<caption {_STYLE}>{html.escape(self.caption)}</caption>"
         lines = ["<table>", caption, f"<thead><tr>{names}</tr></thead>", "<tbody>", *body]
         table = "\n".join([*lines, "</tbody>", "</table>"])
-        return f'<div style="overflow-x: auto" tabindex="0">\n{table}\n</div>'
+        return f'<div style="overflow: auto">\n{table}\n</div>'
 
     def _parts(self) -> tuple[list[Cells], str, list[Cells]]:
         """The first rows, how many are left out, and the last ones."""
@@ -114,7 +115,8 @@ def _told(events: Sequence[Event]) -> Iterator[Cells]:
 
 def line_of(event: Event) -> str:
     """What matters of an event, on one line."""
-    return _cut(gist(event), REASONED if event.type in _REASONED else WIDTH)
+    width, end = (REASONED, END) if event.type in _REASONED else (WIDTH, 0)
+    return _cut(gist(event), width, end)
 
 
 def gist(event: Event) -> str:
@@ -209,10 +211,13 @@ _GISTS: dict[EventType, Callable[[Data], str]] = {
 }
 
 
-def _cut(text: str, width: int) -> str:
-    """The first line, cut to the width, and how many lines follow."""
+def _cut(text: str, width: int, end: int) -> str:
+    """The first line, cut to the width before its end, and how many lines follow."""
     lines = text.strip().splitlines() or [""]
     first = visible(" ".join(lines[0].split()))
     more = f" (+{counted(len(lines) - 1, 'line')})" if len(lines) > 1 else ""
     room = width - len(more)
-    return (first if len(first) <= room else first[: room - 2] + " …") + more
+    if len(first) <= room:
+        return first + more
+    tail = f" {first[-end:]}" if end else ""
+    return f"{first[: room - len(tail) - 2]} …{tail}{more}"

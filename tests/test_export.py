@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from mini_harness.events import Event, EventType
 from mini_harness.export import DamagedTrace
 from mini_harness.frozen import FrozenDict, freeze
+from mini_harness.spans import tell
 from mini_harness.trace import Trace
 from tests.traces import Written, guarded, happy, long
 
@@ -42,7 +44,7 @@ def test_a_saved_trace_is_read_back_exactly(
 ) -> None:
     """A09: whatever the data"""
     kept: FrozenDict = freeze(data)
-    trace = Trace([Event("run-1", 1, 0, kind, offset, 1.5, kept), *guarded().events])
+    trace = Trace([Event("run-0", 1, 0, kind, offset, 1.5, kept), *guarded().events])
     path = tmp_path_factory.mktemp("saved") / "trace.jsonl"
     trace.save(path)
     read = Trace.load(path)
@@ -106,6 +108,35 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: P
     assert [each.name for each in tmp_path.iterdir()] == ["trace.jsonl"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+@pytest.mark.parametrize("mode", [0o644, 0o600, 0o640, 0o664])
+def test_whoever_could_read_the_old_file_can_read_the_new_one(tmp_path: Path, mode: int) -> None:
+    """report P08: nobody more, and nobody less; a new file is as the umask says"""
+    new = tmp_path / "new.jsonl"
+    before = os.umask(0o027)
+    try:
+        happy().save(new)
+        assert stat.S_IMODE(new.stat().st_mode) == 0o640
+        new.chmod(mode)
+        guarded().save(new)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(new.stat().st_mode) == mode
+    assert Trace.load(new).events == guarded().events
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows lets few people make links")
+def test_a_link_still_leads_to_the_file_that_was_written(tmp_path: Path) -> None:
+    far, link = tmp_path / "far", tmp_path / "link.jsonl"
+    far.mkdir()
+    link.symlink_to(Path("far") / "kept.jsonl")
+    for trace in (happy(), guarded()):
+        trace.save(link)
+        assert link.is_symlink()
+        assert Trace.load(far / "kept.jsonl").events == trace.events
+    assert [each.name for each in far.iterdir()] == ["kept.jsonl"]
+
+
 def chrome(trace: Trace) -> list[dict[str, Any]]:
     def refuse(name: str) -> None:
         raise AssertionError(name)
@@ -161,6 +192,18 @@ def test_what_perfetto_gets_is_of_the_form_it_asks_for() -> None:
         ordered = sorted(slices)
         assert all(a[1] <= b[0] for a, b in itertools.pairwise(ordered))
     assert "\\u001b" not in Trace(side.trace.events).to_perfetto()
+
+
+def test_no_tool_passes_for_another_lane_in_perfetto() -> None:
+    run = Written()
+    run.turn("a", "model")
+    run.start("a", "model")
+    run.end("a", "model")
+    run.verdict("b", "verdicts", "require_approval")
+    run.start("b", "verdicts")
+    events = chrome(run.trace)
+    named = [each["args"]["name"] for each in events if each["name"] == "thread_name"]
+    assert sorted(named) == ["approval", "model", "model (tool)", "verdicts", "verdicts (tool)"]
 
 
 def spans(trace: Trace, **options: Any) -> list[ReadableSpan]:
@@ -244,6 +287,45 @@ def test_a_failure_is_an_error_with_its_type() -> None:
     assert spans(run.trace)[-1].status.status_code is StatusCode.UNSET
 
 
+def test_a_wait_says_what_for_and_a_persons_no_is_an_error() -> None:
+    """A08"""
+    run = Written()
+    run.goal()
+    run.add("pause", why="lunch")
+    run.add("resume", wall=3.0)
+    for call_id, yes in (("a", True), ("b", False)):
+        run.verdict(call_id, "t", "require_approval")
+        run.approval(call_id, "t", approved=yes, later=1.0)
+    paused, agreed, refused, root = spans(run.trace)
+    assert (paused.name, paused.attributes) == ("paused", {})
+    assert agreed.name == refused.name == "wait for approval"
+    assert agreed.status.status_code is paused.status.status_code is StatusCode.UNSET
+    assert refused.status.status_code is StatusCode.ERROR
+    assert dict(refused.attributes or {}) == {"gen_ai.tool.call.id": "b", "error.type": "denied"}
+    assert root.status.status_code is StatusCode.UNSET
+
+
+def test_opentelemetry_and_the_table_tell_the_same_times() -> None:
+    """Whatever the wall clock does while the run is driven; the wait after a stop counts."""
+    run = Written()
+    run.time = 1_700_000_000.0
+    run.goal()
+    run.turn("a", "t", 1.0)
+    run.start("a", "t")
+    run.end("a", "t", later=1.0)
+    run.add("stop", reason="max_steps")
+    run.add("resume", wall=3600.0)
+    run.offset += 1.0
+    run.time -= 500.0
+    run.final(later=1.0)
+    told, began = tell(run.trace.events), 1_700_000_000 * 10**9
+    *children, root = spans(run.trace)
+    assert times(root) == (began, began + 3604 * 10**9)
+    assert [times(child) for child in children] == [
+        (began + round(span.start * 1e9), began + round(span.end * 1e9)) for span in told.spans
+    ]
+
+
 def test_what_was_said_goes_out_only_if_asked_for() -> None:
     """report P08: content may be private"""
     run = Written()
@@ -263,10 +345,15 @@ def test_what_was_said_goes_out_only_if_asked_for() -> None:
 
 
 def test_each_run_is_a_trace_of_its_own() -> None:
-    both = Trace([*guarded().events, *happy().events])
-    both.events[-1] = both.events[-1]._replace(run_id="run-other")
+    both = Trace([*Written("other").trace.events, *guarded().events])
+    side = Written("run-2")
+    side.goal()
+    for event in side.trace.events:
+        both(event)
     roots = [span for span in spans(both) if span.parent is None]
-    assert len({span.context.trace_id for span in roots if span.context}) == len(both.runs)
+    assert len({span.context.trace_id for span in roots if span.context}) == 2
+    named = [dict(span.attributes or {})[gen_ai.GEN_AI_CONVERSATION_ID] for span in roots]
+    assert named == ["run-1", "run-2"]
 
 
 def test_without_opentelemetry_the_error_says_how_to_install_it() -> None:

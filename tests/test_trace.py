@@ -2,6 +2,8 @@
 
 import html
 import json
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +12,14 @@ from hypothesis import strategies as st
 from opentelemetry.sdk.trace import TracerProvider
 
 from mini_harness.clock import VirtualClock
-from mini_harness.events import EventType
+from mini_harness.events import Event, EventType, Sink
 from mini_harness.loop import Harness
 from mini_harness.models.scripted import ScriptedModel
 from mini_harness.policy import Policy, Rule, Verdict
-from mini_harness.spans import Ending, Kind, elapsed, rows_of, tell
+from mini_harness.run import Run
+from mini_harness.spans import Ending, Kind, tell
 from mini_harness.sync import run_sync
+from mini_harness.table import REASONED, WIDTH
 from mini_harness.tools.function import tool
 from mini_harness.trace import BY_HAND, Trace
 from mini_harness.views.explorer import TraceExplorer
@@ -46,6 +50,22 @@ def test_a_loop_written_by_hand_records_what_it_says() -> None:
     ]
     assert [event.event_id for event in trace.events] == [f"{BY_HAND}:{n}" for n in (1, 2, 3)]
     assert "t -> KeyError('x')" in str(trace.table())
+
+
+def test_what_is_recorded_after_reading_back_goes_on_from_the_last_event(tmp_path: Path) -> None:
+    """A09: time never runs backwards"""
+    trace, clock = Trace(clock=VirtualClock()), VirtualClock()
+    trace.record("message", content="a")
+    run_sync(trace.clock.sleep(50.0))
+    trace.record("message", content="b")
+    trace.save(tmp_path / "t")
+    for again in (Trace.load(tmp_path / "t"), trace.of(BY_HAND)):
+        again.clock = clock
+        again.record("message", content="c")
+        run_sync(clock.sleep(2.0))
+        again.record("message", content="d")
+        assert [event.offset for event in again.events] == [0.0, 50.0, 50.0, 52.0]
+        assert [event.sequence for event in again.events] == [1, 2, 3, 4]
 
 
 def test_an_unknown_type_is_refused_with_the_list_of_types() -> None:
@@ -94,35 +114,70 @@ def test_runs_in_one_trace_never_mix() -> None:
         trace.of("x")
 
 
-def test_two_runs_of_the_same_name_stay_two() -> None:
-    """each virtual clock counts from one"""
-    trace = Trace()
-    runs = [
-        Harness(
-            ScriptedModel([{"type": "final", "output": "ok"}]), sinks=[trace], clock=VirtualClock()
-        ).run_sync(goal)
-        for goal in ("first", "second")
-    ]
-    assert trace.runs == ("run-1", "run-1 (2)")
-    goals = [trace.of(name).events[0].data["content"] for name in trace.runs]
-    assert goals == ["first", "second"]
-    assert trace.last().events[0].data["content"] == "second"
-    with pytest.raises(ValueError, match=r"Several runs are called run-1. Name one of these: run-"):
-        trace.of(runs[0])
+def test_a_second_run_of_one_name_is_refused_before_it_does_anything() -> None:
+    """Each virtual clock counts its names from one. What can't be told apart isn't mixed."""
+    asked, trace = Asked("first"), Trace()
+    asked.begin(trace, VirtualClock())
+    other = Asked("second")
+    with pytest.raises(ValueError, match=r"has a run called run-1 already\. Harnesses that share"):
+        other.begin(trace, VirtualClock())
+    assert other.own == []
+    asked.answer(yes=True)
+    assert trace.runs == ("run-1",)
+    assert Run.fold(trace.events).output == "first"
 
 
-def test_runs_that_interleave_are_told_apart_too() -> None:
+def test_two_beginnings_of_one_name_are_refused_however_they_come(tmp_path: Path) -> None:
+    """Given, read from a file, or after the end of a run whose beginning is elsewhere"""
+    events = happy().events
+    with pytest.raises(ValueError, match="has a run called run-1 already"):
+        Trace([*events, *events])
+    (tmp_path / "two").write_text(happy().to_jsonl() * 2, encoding="utf-8")
+    with pytest.raises(ValueError, match="has a run called run-1 already"):
+        Trace.load(tmp_path / "two")
+    with pytest.raises(ValueError, match="has a run called run-1 already"):
+        happy(trace=Trace(events[3:]))
+    assert Trace(events[3:]).runs == ("run-1",)
+
+
+def test_runs_that_pause_and_go_on_in_turns_are_told_apart() -> None:
+    """A08: one is asked about, then the other; one is refused, then the other is allowed"""
+    trace, clock, one, two = Trace(), VirtualClock(), Asked("one"), Asked("two")
+    for each in (one, two):
+        each.begin(trace, clock)
+    two.answer(yes=False)
+    one.answer(yes=True)
+    turns = [name for name, _ in groupby(event.run_id for event in trace.events)]
+    assert turns == ["run-1", "run-2", "run-1"]
+    for each in (one, two):
+        part = trace.of(each.run)
+        assert part.events == each.own
+        assert Run.fold(part.events).output == each.name
+        assert str(trace.table(each.run)) == str(Trace(each.own).table())
+    assert "A person approved act" in str(trace.table("run-1", type="approval"))
+    assert "A person denied act" in str(trace.table("run-2", type="approval"))
+    assert "act -> one" in str(trace.table("run-1"))
+    assert "act -> two" not in str(trace.table())
+    assert Kind.DENIED in {moment.kind for moment in tell(trace.of("run-2").events).moments}
+
+
+def test_runs_whose_events_alternate_are_told_apart_too() -> None:
+    """Also across a pause: at each event it is the other one's turn."""
     one, two = Written("run-1"), Written("run-2")
     for run in (one, two):
         run.goal()
         run.turn("same-id", "t", 1.0)
+        run.add("pause", call_id="same-id", tool="t", digest="d")
+        run.add("resume", wall=2.0 if run is one else 5.0)
+        run.approval("same-id", "t", approved=run is one)
         run.start("same-id", "t")
         run.end("same-id", "t", later=1.0)
     woven = [
         event for pair in zip(one.trace.events, two.trace.events, strict=True) for event in pair
     ]
     trace = Trace(woven)
-    assert str(trace.of("run-2").table()) == str(two.trace.table())
+    for run in (one, two):
+        assert str(trace.table(run.run_id)) == str(run.trace.table())
     assert str(trace.table()).count("1.00 s  tool_result") == 2
 
 
@@ -155,6 +210,25 @@ def test_the_table_can_show_one_step_or_one_type() -> None:
     with pytest.raises(ValueError, match="nonsense"):
         guarded().table(type="nonsense")
     assert str(Trace().table()).splitlines()[0] == "no run: 0 events"
+
+
+def test_the_table_has_room_for_why_somebody_decided() -> None:
+    """SEEDS A07: what was judged stands at the end of the reason, so the end is always there"""
+    about = "It may change something, and no rule allows it: "
+    run = Written()
+    asked: dict[str, Any] = {"call_id": "a", "tool": "bash", "rule": "default"}
+    for command in ("git push origin main", f"git push {'x' * 80} main"):
+        why: dict[str, Any] = {"reason": f"{about}{command}"}
+        run.add("verdict", verdict="require_approval", **asked, **why)
+        run.add("pause", digest="d", **asked, **why)
+        run.add("approval", approved=False, by="A person", **asked, **why)
+    run.end("a", "bash", "x" * 200)
+    *decided, seen = [what for *_, what in run.trace.table().rows]
+    assert f"{about}git push origin main" in decided[0]
+    assert all(line.endswith(" main") for line in decided)
+    assert [len(line) for line in decided[3:]] == [REASONED] * 3
+    assert " … xxx" in decided[5]
+    assert len(seen) == WIDTH
 
 
 def test_nothing_in_the_table_steers_a_screen_or_becomes_markup() -> None:
@@ -191,6 +265,32 @@ def test_a_long_table_says_how_much_it_leaves_out() -> None:
     lines = str(table).splitlines()
     assert lines[-1].split()[0] == str(len(trace.events))
     assert lines[121].split()[0] == "120"
+
+
+class Asked:
+    """A real run of one call that waits for a person; its answer is its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.own = name, list[Event]()
+        call = {"type": "tool", "name": "act", "arguments": {"what": name}}
+        self.turns = ScriptedModel([call, {"type": "final", "output": name}])
+
+    def begin(self, trace: Trace, clock: VirtualClock) -> None:
+        sinks: list[Sink] = [trace, self.own.append]
+        self.harness = Harness(self.turns, [tool(act)], layers=[Policy()], sinks=sinks, clock=clock)
+        self.run = self.harness.run_sync("Act.")
+
+    def answer(self, *, yes: bool) -> None:
+        if yes:
+            self.run.approve()
+        else:
+            self.run.deny("Not now.")
+        run_sync(self.harness.resume(self.run))
+
+
+def act(what: str) -> str:
+    """Do it."""
+    return what
 
 
 class Repair:
@@ -269,68 +369,6 @@ def test_what_is_recorded_by_hand_holds_no_secret(monkeypatch: pytest.MonkeyPatc
     trace = Trace(clock=VirtualClock())
     trace.record("tool_result", tool="env", result="KEY is tvly-0123456789abcdef")
     assert "tvly-0123456789abcdef" not in f"{trace.to_jsonl()}{trace.table()}{trace.to_perfetto()}"
-
-
-def ended(run: Written) -> list[tuple[Any, ...]]:
-    spans = tell(run.trace.events).spans
-    return [(s.kind, s.name, s.ending, s.end - s.start) for s in spans if s.kind is not Kind.MODEL]
-
-
-def test_what_ran_side_by_side_is_told_by_its_call_id() -> None:
-    run = Written()
-    run.goal()
-    run.turn("a", "t")
-    run.start("a", "t")
-    run.start("b", "t")
-    run.end("a", "t", later=1.0, outcome="error")
-    run.end("b", "t", later=1.0)
-    assert ended(run) == [(Kind.TOOL, "t", Ending.FAILED, 1.0), (Kind.TOOL, "t", Ending.OK, 2.0)]
-    assert rows_of(tell(run.trace.events).spans) == [0, 0, 1]
-
-
-def test_what_never_ended_is_told_as_open() -> None:
-    run = Written()
-    run.turn("a", "t")
-    run.start("a", "t")
-    run.add("pause", later=2.0, call_id="b", tool="u", digest="d")
-    run.add("resume", wall=5.0)
-    waiting = (Kind.WAITING, "", Ending.OPEN, 5.0)
-    assert ended(run) == [(Kind.TOOL, "t", Ending.OPEN, 7.0), waiting]
-
-
-def test_the_wait_for_a_person_counts_by_the_wall_clock_and_never_backwards() -> None:
-    """A paused run isn't driven, so its own offset stands still."""
-    run = Written()
-    run.add("pause", call_id="a", digest="d")
-    run.add("resume", wall=3.0)
-    run.add("pause", call_id="a", digest="d")
-    run.add("resume", wall=-100.0)
-    run.approval("a", "t", later=1.0)
-    assert elapsed(run.trace.events) == [0.0, 3.0, 3.0, 3.0, 4.0]
-    assert ended(run) == [(Kind.WAITING, "", Ending.OK, 4.0)]
-
-
-def test_a_wait_that_the_offset_knows_already_is_counted_once() -> None:
-    """Somebody says something else to a paused run, and nobody resumed it before."""
-    run = Written()
-    run.add("pause", call_id="a", digest="d")
-    run.add("message", later=3.0, role="user", content="Leave it.")
-    assert elapsed(run.trace.events) == [0.0, 3.0]
-
-
-def test_each_denied_call_has_one_mark_whoever_said_no() -> None:
-    """SEEDS A07: a rule, or a person"""
-    run = Written()
-    run.verdict("a", "by_rule", "deny")
-    run.end("a", "by_rule", outcome="denied")
-    run.verdict("b", "by_person", "require_approval")
-    run.approval("b", "by_person", approved=False)
-    run.end("b", "by_person", outcome="denied")
-    moments = tell(run.trace.events).moments
-    assert [(m.kind, m.subject) for m in moments] == [
-        (Kind.DENIED, "by_rule"),
-        (Kind.DENIED, "by_person"),
-    ]
 
 
 NAMES = ["calls", "call_id", "tool", "arguments", "verdict", "rule", "reason", "approved", "by"]

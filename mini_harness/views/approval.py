@@ -32,7 +32,8 @@ HANDSHAKE = 3.0
 
 _WIDE = {"width": "95%"}
 _TEXT = "white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.4; margin: 0"
-_QUESTION = f"{_TEXT}; max-height: 24em; overflow: auto"
+# What a static viewer's filter leaves of a style.
+_CARD = "white-space: pre-wrap; overflow: auto"
 
 
 class ApprovalForm:
@@ -257,7 +258,7 @@ async def ask_here(request: ApprovalRequest) -> Approval | None:
 
 def question_card(request: ApprovalRequest) -> str:
     """The question as HTML in which nothing can hide."""
-    return f'<pre style="{_QUESTION}">{html.escape(str(request))}</pre>'
+    return f'<pre style="{_CARD}">{html.escape(str(request))}</pre>'
 
 
 def _editable(arguments: FrozenDict) -> str:

@@ -72,6 +72,11 @@ def stored(cell: NotebookNode) -> list[NotebookNode]:
     return [without_count(output) for output in cell.outputs]
 
 
+def same_markup(page: str) -> str:
+    """A page that was written anew: it may spell a quote and the end of an image otherwise."""
+    return page.replace("&quot;", '"').replace("/>", ">")
+
+
 def without_count(output: NotebookNode) -> NotebookNode:
     output.pop("execution_count", None)
     return output
@@ -90,4 +95,4 @@ def test_a_static_viewer_gets_a_valid_file_without_widgets_and_a_page_with_every
     for cell in code_cells(notebook):
         for output in cell.outputs:
             if card := output.get("data", {}).get(CARD):
-                assert card in page
+                assert same_markup(card) in same_markup(page)

@@ -113,6 +113,15 @@ def test_nothing_of_a_run_becomes_markup_or_hides(monkeypatch: pytest.MonkeyPatc
     assert "characters are not shown" in pages[3]
 
 
+def test_what_the_model_saw_is_shown_as_it_was() -> None:
+    """Rows of spaces too: only where a person has to decide are they replaced by their number."""
+    code = "def f():\n" + " " * 40 + "return 1"
+    run = Written()
+    run.goal(code)
+    run.turn("a", "t")
+    assert code in TraceExplorer(run.trace).page(2)
+
+
 def test_a_card_and_a_line_stand_beside_the_widget(monkeypatch: pytest.MonkeyPatch) -> None:
     """report N07"""
     trace = happy()

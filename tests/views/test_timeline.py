@@ -43,6 +43,50 @@ def test_its_summary_is_one_line_with_the_same_facts() -> None:
     )
 
 
+def test_a_tool_whose_name_is_a_lanes_is_told_apart() -> None:
+    run = Written()
+    run.goal()
+    for name in ("model", "denied", "approval", "paused", "end", "user", "hook", ""):
+        run.turn(name, name)
+        run.start(name, name)
+        run.end(name, name)
+    run.verdict("x", "model", "require_approval")
+    run.approval("x", "model", approved=False)
+    run.add("pause", why="lunch")
+    run.add("resume")
+    run.add("hook")
+    run.final()
+    drawn = run.trace.timeline()
+    assert len(set(lanes(drawn))) == len(lanes(drawn)) == 14
+    assert lanes(drawn)[:4] == ["user", "model", "model (tool)", "denied (tool)"]
+    assert lanes(drawn)[8:] == [OTHERS, "approval", "paused", "denied", "hook", "end"]
+    assert "model 9, model (tool) 1" in drawn.summary
+
+
+def test_long_names_that_begin_or_end_alike_are_told_apart() -> None:
+    run = Written()
+    for name in ("mcp__playwright__browser_click", "mcp__playwright__browser_type"):
+        run.start(name, name)
+        run.end(name, name)
+    assert lanes(run.trace.timeline()) == ["mcp__play…rowser_click", "mcp__play…browser_type"]
+
+
+def test_its_summary_tells_a_call_that_never_ran_from_a_use_of_the_tool() -> None:
+    run = Written()
+    run.goal()
+    for call_id in ("a", "b", "c"):
+        run.turn(call_id, "act")
+    run.end("a", "act", "Invalid arguments.", outcome="error")
+    for call_id in ("b", "c"):
+        run.start(call_id, "act")
+        run.end(call_id, "act", outcome="ok" if call_id == "b" else "error")
+    run.turn("d", "other")
+    run.end("d", "other", "Unknown tool: other.", outcome="error")
+    drawn = run.trace.timeline()
+    assert "act 2 (1 failed, 1 not run), other 0 (1 not run)." in drawn.summary
+    assert [text.get_text() for text in axes_of(drawn).texts] == ["not run", "not run"]
+
+
 def test_a_notebook_gets_a_picture_with_words_that_is_the_same_every_time() -> None:
     """nbval compares it; axe asks for the alternative text"""
     shown = guarded().timeline()._repr_html_()
@@ -147,7 +191,7 @@ def test_names_are_drawn_as_they_are_and_warn_of_nothing() -> None:
         warnings.simplefilter("error")
         assert drawn.png
     assert lanes(drawn)[2:6] == ["$x$", "\\u6784\\u5efa", "\\x1b[2K", "_hidden"]
-    assert lanes(drawn)[1] == lanes(drawn)[7] == "model"
+    assert (lanes(drawn)[1], lanes(drawn)[7]) == ("model", "model (tool)")
 
 
 def test_it_is_saved_with_its_words_as_png_and_svg(tmp_path: Path) -> None:
