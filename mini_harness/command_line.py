@@ -41,9 +41,12 @@ _WRAPPERS = frozenset((
     "readarray", "ssh",
 ))
 # fmt: on
-_WRAPS_AFTER = {"find": ("-exec", "-execdir", "-ok", "-okdir"), "fd": ("-x", "--exec", "-X")}
+_WRAPS_AFTER = {
+    "find": ("-exec", "-execdir", "-ok", "-okdir"),
+    "fd": ("-x", "--exec", "-X", "--exec-batch"),
+}
 _MOST_WORDS = 200
-_MOST_FOLDERS, _MOST_PLACES = 64, 20_000
+_MOST_FOLDERS = 64
 _UNTOLD_FOLDER = re.compile(r"-|[-+]\d+")
 _FOLDER_OPTION = re.compile(r"--|-[PLen@]+")
 _NEVER = ("rm", "sudo", "su", "doas", "shutdown", "reboot", "halt", "poweroff", "mkfs*", "dd")
@@ -78,7 +81,7 @@ class CommandPattern:
     def meets(self, words: Sequence[str]) -> bool:
         """Whether this may be such a command: the same program, whatever its path, and somewhere
         behind it, in this order, the other words of the pattern."""
-        first, *others = self._words
+        first, *others = (word for at, word in enumerate(self._words) if word != "*" or not at)
         named = first if _WILD.search(first) else first.rpartition("/")[2]
         if not (fnmatchcase(words[0], first) or fnmatchcase(program(words), named.casefold())):
             return False
@@ -110,8 +113,6 @@ class CommandLine:
             line.folders = list(dict.fromkeys(line.folders))
             if len(line.folders) > _MOST_FOLDERS:
                 raise Unreadable("it changes its folder too often")
-        if len(line.folders) > 1 and len(line.folders) * len(line.texts) > _MOST_PLACES:
-            raise Unreadable("it changes its folder, and is too long for that")
         return line
 
     def uncovered(self, *patterns: CommandPattern) -> str:
@@ -124,6 +125,10 @@ class CommandLine:
             if not any(pattern.fits(words) for pattern in patterns):
                 return shlex.join(words)
         return ""
+
+    def uses(self, pattern: CommandPattern) -> bool:
+        """Whether some command of it is allowed by this pattern."""
+        return any(map(pattern.fits, self.commands))
 
     def touched(self, pattern: CommandPattern) -> str:
         """The first command that the pattern is for, whatever path its program has, or nothing."""
@@ -157,8 +162,10 @@ def _folder(words: tuple[str, ...]) -> str:
     """The folder that a command goes to, or works in, or nothing."""
     others = words[1:]
     if program(words) in ("cd", "pushd"):
-        return next((each for each in others if not _FOLDER_OPTION.fullmatch(each)), "~")
-    return next((other for each, other in itertools.pairwise(others) if each == "-C"), "")
+        found = next((each for each in others if not _FOLDER_OPTION.fullmatch(each)), "~")
+    else:
+        found = next((other for each, other in itertools.pairwise(others) if each == "-C"), "")
+    return posixpath.expanduser(found)
 
 
 def _unforeseen(words: tuple[str, ...]) -> bool:
@@ -219,6 +226,8 @@ class _Finder:
             self._line.plain = False
         if name not in _WRAPPERS and not unsure:
             return
+        # Without a command to wrap, some run a shell.
+        self._line.plain &= name in _WRAPS_AFTER
         if len(words) > _MOST_WORDS:
             raise Unreadable(f"a command that may run others has more than {_MOST_WORDS} words")
         marks = None if unsure else _WRAPS_AFTER.get(name)

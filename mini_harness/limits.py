@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from mini_harness.approval import ToolDenied
 from mini_harness.layer import Act, Decide, Layer, Proposal, Stop, View
-from mini_harness.protocol import Observation, Outcome, UnknownDecision
+from mini_harness.protocol import Message, Observation, Outcome, UnknownDecision, UnknownTool
 from mini_harness.run import Run, StopReason
-from mini_harness.tools.call import Call
+from mini_harness.tools.call import Call, InvalidArguments
 
 
 class MaxStepsExceeded(RuntimeError):
@@ -43,6 +44,9 @@ class FailFast(Layer):
     ``run.unwrap()`` then raises that very error: ToolDenied, UnknownTool, InvalidArguments, or
     what the tool raised (SEEDS A07, A15, A16); UnknownDecision if the model said something else
     than a decision (A14). A tool that only reports a failure, such as an exit code, raised none.
+
+    It goes by the history, so the error counts also after a pause or in another process. What the
+    tool raised there is then a RuntimeError here. A run that it stopped goes on without it only.
     """
 
     async def act(self, run: Run, call: Call, next: Act) -> Observation:
@@ -58,7 +62,30 @@ class FailFast(Layer):
 
 
 def _stop_at_error(run: Run) -> None:
-    for seen in run.observed.values():
-        if seen.error is not None:
-            refused = seen.outcome is Outcome.DENIED
-            raise Stop(StopReason.DENIED if refused else StopReason.ERROR, seen.error)
+    messages = run.history.messages
+    at = len(messages)
+    while messages[at - 1]["role"] == "tool":
+        at -= 1
+    for message in messages[at:]:
+        if "error" in message:
+            refused = message.get("outcome") == Outcome.DENIED
+            reason = StopReason.DENIED if refused else StopReason.ERROR
+            raise Stop(reason, _error(run, message))
+
+
+def _error(run: Run, message: Message) -> BaseException:
+    """What was raised in this process, or what the record tells of it."""
+    seen = run.observed.get(message["call_id"])
+    if seen is not None and seen.error is not None:
+        return seen.error
+    text = message["tool_result"]
+    match message.get("outcome"):
+        case Outcome.DENIED:
+            rule = message.get("metadata", {}).get("rule", "")
+            return ToolDenied(message["tool"], rule, text)
+        case Outcome.UNKNOWN_TOOL:
+            return UnknownTool(message["tool"])
+        case Outcome.INVALID_ARGUMENTS:
+            return InvalidArguments(text)
+        case _:
+            return RuntimeError(text)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, Protocol
+from weakref import WeakKeyDictionary
 
 from mini_harness.approval import Approver, ToolDenied, denied, remembered, request_for, settle
 from mini_harness.command_line import CommandPattern
@@ -19,18 +20,19 @@ from mini_harness.events import EventType
 from mini_harness.frozen import shown
 from mini_harness.layer import Act, Layer
 from mini_harness.protocol import Observation
-from mini_harness.rules import Facts, Habits, Judgement, Rule, Verdict, filled
+from mini_harness.rules import BuiltIn, Facts, Habits, Judgement, Rule, Verdict, filled
 from mini_harness.run import Run
 from mini_harness.shell_words import Unreadable
 from mini_harness.tools.base import BaseTool
 from mini_harness.tools.call import Call
 from mini_harness.tools.function import FunctionTool
+from mini_harness.tools.registry import ToolRegistry
 
 __all__ = ["Facts", "Judgement", "PermissionMode", "Policy", "Rule", "Verdict"]
 
 _ALLOW, _ASK, _DENY = Verdict.ALLOW, Verdict.REQUIRE_APPROVAL, Verdict.DENY
-_READS = Judgement(_ALLOW, "read-only", "It only reads.")
-_FULL_AUTO = Judgement(_ALLOW, "full-auto", "In full auto mode it needs no approval.")
+_READS = Judgement(_ALLOW, BuiltIn.READS.value, "It only reads.")
+_FULL_AUTO = Judgement(_ALLOW, BuiltIn.FULL_AUTO.value, "In full auto mode it needs no approval.")
 
 
 class PermissionMode(StrEnum):
@@ -41,7 +43,8 @@ class PermissionMode(StrEnum):
     PLAN = "plan"
     """They are denied, also where a rule allows them."""
     FULL_AUTO = "full_auto"
-    """They run. Rules and what is built in still deny or ask."""
+    """They run. Rules and what is built in still deny or ask, and a command line that isn't plain
+    needs approval. What a plain one starts may do anything: ``python -c``, ``find -delete``."""
 
 
 class _Speaker(Protocol):
@@ -56,7 +59,7 @@ class _Speaker(Protocol):
 class _Credentials:
     """Denies what leads to credentials, in every mode and whatever allows it (SEEDS B20)."""
 
-    id = "sensitive-path"
+    id = BuiltIn.CREDENTIALS.value
 
     def judge(self, facts: Facts) -> Judgement | None:
         for place in facts.places:
@@ -69,7 +72,7 @@ class _Credentials:
 class _CommandLine:
     """Denies lines that can't be read, and commands that are never run here (SEEDS C22)."""
 
-    id = "command-line"
+    id = BuiltIn.COMMAND_LINE.value
 
     def judge(self, facts: Facts) -> Judgement | None:
         try:
@@ -79,10 +82,22 @@ class _CommandLine:
         return Judgement(_DENY, self.id, objection) if objection else None
 
 
+class _Unforeseen:
+    """Asks about a line of which can't be told what it runs, whatever allows its tool."""
+
+    id = BuiltIn.COMMAND_LINE.value
+
+    def judge(self, facts: Facts) -> Judgement | None:
+        if facts.line is None or facts.line.plain:
+            return None
+        text = "It is more than plain commands, so what it would run can't be told for sure."
+        return Judgement(_ASK, self.id, text)
+
+
 class _AllowList:
     """Allows the tools that are named, and denies all others (SEEDS A07)."""
 
-    id = "allowed-tools"
+    id = BuiltIn.ALLOWED_TOOLS.value
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
@@ -96,7 +111,7 @@ class _AllowList:
 class _Plan:
     """Denies whatever changes something."""
 
-    id = "plan-mode"
+    id = BuiltIn.PLAN_MODE.value
 
     def judge(self, facts: Facts) -> Judgement | None:
         if facts.read_only:
@@ -107,7 +122,7 @@ class _Plan:
 class _Default:
     """Speaks when nothing else did."""
 
-    id = "default"
+    id = BuiltIn.DEFAULT.value
 
     def __init__(self, mode: PermissionMode, patterns: Iterable[CommandPattern]) -> None:
         self._full_auto = mode is PermissionMode.FULL_AUTO
@@ -126,7 +141,7 @@ class _Default:
 class _Together:
     """Allows a line of several commands if each of them is allowed by some rule."""
 
-    id = "allow rules"
+    id = BuiltIn.TOGETHER.value
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules = tuple(rules)
@@ -135,7 +150,7 @@ class _Together:
         line = facts.line
         if line is None or line.uncovered(*_patterns(self._rules)):
             return None
-        used = [rule.id for rule in self._rules if line.touched(*_patterns([rule]))]
+        used = [rule.id for rule in self._rules if line.uses(*_patterns([rule]))]
         return Judgement(_ALLOW, "+".join(used), "Each of its commands is allowed by a rule.")
 
 
@@ -167,22 +182,37 @@ class Policy(Layer):
         patience: float | None = None,
     ) -> None:
         """Raises TypeError and ValueError for what can't be meant: a policy never guesses."""
-        self.mode = PermissionMode(mode)
-        self.rules = _checked(rules)
-        self.allowed_tools = None if allowed_tools is None else _names(allowed_tools)
+        self._mode = PermissionMode(mode)
+        self._rules = _checked(rules)
+        self._allowed_tools = None if allowed_tools is None else _names(allowed_tools)
         if approver is not None and not callable(approver):
             raise TypeError(f"The approver can't be called with a request: {shown(approver):.100}.")
         if patience is not None and not patience > 0:
             raise ValueError(f"The patience is {patience} seconds, but must be more than 0.")
         self.approver = approver
         self.patience = patience
+        self._strict = [rule for rule in self._rules if rule.verdict is not _ALLOW]
         self._known: dict[str, _Known] = {}
+        self._compared: WeakKeyDictionary[ToolRegistry, int] = WeakKeyDictionary()
+
+    @property
+    def mode(self) -> PermissionMode:
+        """What it says doesn't change. For another mode or other rules make another policy."""
+        return self._mode
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return self._rules
+
+    @property
+    def allowed_tools(self) -> frozenset[str] | None:
+        return self._allowed_tools
 
     def check(self, name: str) -> None:
         """Raise ToolDenied if no call of this tool can run, whatever its arguments (SEEDS A07)."""
-        if self.allowed_tools is not None and name not in self.allowed_tools:
+        if self._allowed_tools is not None and name not in self._allowed_tools:
             raise ToolDenied(name, _AllowList.id, "It isn't on the list of allowed tools.")
-        for rule in self.rules:
+        for rule in self._rules:
             if rule.verdict is _DENY and rule.unconditional and rule.may_concern(name):
                 raise ToolDenied(name, rule.id, rule.reason)
 
@@ -211,7 +241,10 @@ class Policy(Layer):
             return Judgement(_DENY, speaker.id, f"policy failed: {shown(error)}")
 
     async def act(self, run: Run, call: Call, next: Act) -> Observation:
-        verdict, rule, reason = self.judge(call, run.driver.cwd)
+        harness = run.driver
+        if self._strict:
+            self._compare(harness.tools)
+        verdict, rule, reason = self.judge(call, harness.cwd)
         # Whoever was asked under another policy has answered, and a no stays a no.
         if verdict is _ALLOW and not run.has_answer(call.call_id):
             call.allowed_by = rule
@@ -223,8 +256,9 @@ class Policy(Layer):
         return denied(call, rule, reason)
 
     async def _ask(self, run: Run, call: Call, next: Act, rule: str, reason: str) -> Observation:
-        if (before := remembered(run, call, rule)) is not None:
-            call.allowed_by = f"always:{before}"
+        before = None if run.has_answer(call.call_id) else remembered(run, call, rule)
+        if before is not None:
+            call.allowed_by = f"{BuiltIn.ALWAYS}:{before}"
             return await next(run, call)
         request = request_for(run, call, rule, reason)
         notes = run.notes.get(EventType.VERDICT, ())
@@ -233,7 +267,7 @@ class Policy(Layer):
         ready = await settle(run, call, request, self.approver, self.patience, self._objection(run))
         if isinstance(ready, Observation):
             return ready
-        ready.allowed_by = f"approved:{rule}"
+        ready.allowed_by = f"{BuiltIn.APPROVED}:{rule}"
         return await next(run, ready)
 
     def _objection(self, run: Run) -> Callable[[Call], str]:
@@ -245,24 +279,42 @@ class Policy(Layer):
 
         return objection
 
+    def _compare(self, tools: ToolRegistry) -> None:
+        """Raise ValueError for a rule that misspells the tool which it should restrict.
+
+        A policy may serve several harnesses, so a tool that isn't there is no fault by itself.
+        """
+        names = tools.names()
+        if self._compared.get(tools) == len(names):
+            return
+        for rule in self._strict:
+            if meant := rule.misspelt(names):
+                raise ValueError(
+                    f"Rule {rule.id!r} restricts the tool {rule.tool!r}, which isn't here. Is it "
+                    f"{meant!r} that is meant? The tools here are: {', '.join(names)}."
+                )
+        self._compared[tools] = len(names)
+
     def _study(self, tool: BaseTool) -> _Known:
         """All that can ever have something to say about a call of this tool, in order."""
         habits = Habits(tool)
-        rules = [rule for rule in self.rules if rule.may_concern(tool.name)]
+        rules = [rule for rule in self._rules if rule.may_concern(tool.name)]
         lines = [rule for rule in rules if rule.allows_commands]
         speakers: list[_Speaker] = [_CommandLine()] if habits.runs_commands else []
         if not habits.touches_nothing:
             speakers.append(_Credentials())
-        if self.allowed_tools is not None:
-            speakers.append(_AllowList(self.allowed_tools))
+        if self._allowed_tools is not None:
+            speakers.append(_AllowList(self._allowed_tools))
         speakers += rules
         if len(lines) > 1:
             speakers.append(_Together(lines))
-        if self.mode is PermissionMode.PLAN:
+        if habits.runs_commands:
+            speakers.append(_Unforeseen())
+        if self._mode is PermissionMode.PLAN:
             speakers.append(_Plan())
-        asks = not speakers and self.mode is PermissionMode.DEFAULT
+        asks = not speakers and self._mode is PermissionMode.DEFAULT
         quiet = habits.always_same if asks else None
-        known = _Known(habits, tuple(speakers), _Default(self.mode, _patterns(lines)), quiet)
+        known = _Known(habits, tuple(speakers), _Default(self._mode, _patterns(lines)), quiet)
         self._known[tool.name] = known
         return known
 

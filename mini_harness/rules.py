@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -13,7 +14,8 @@ from typing import Any, NamedTuple
 
 from mini_harness.command_line import CommandLine, CommandPattern
 from mini_harness.frozen import shown
-from mini_harness.sensitive import PathPattern, Place, place_if_any, place_of
+from mini_harness.sensitive import PathPattern, Place, path_texts_in, place_of, places_of
+from mini_harness.shell_words import Unreadable
 from mini_harness.tools.base import BaseTool
 from mini_harness.tools.call import Call
 from mini_harness.tools.function import FunctionTool
@@ -25,6 +27,21 @@ class Verdict(StrEnum):
     ALLOW = "allow"
     REQUIRE_APPROVAL = "require_approval"
     DENY = "deny"
+
+
+class BuiltIn(StrEnum):
+    """The ids under which a policy speaks itself. No rule can have one of them."""
+
+    CREDENTIALS = "sensitive-path"
+    COMMAND_LINE = "command-line"
+    ALLOWED_TOOLS = "allowed-tools"
+    TOGETHER = "allow-rules"
+    PLAN_MODE = "plan-mode"
+    READS = "read-only"
+    FULL_AUTO = "full-auto"
+    DEFAULT = "default"
+    ALWAYS = "always"
+    APPROVED = "approved"
 
 
 class Judgement(NamedTuple):
@@ -47,7 +64,10 @@ class Habits:
         named = function.path_fields if function and same_paths else ["?"]
         self.silent = _own(tool, "paths") is BaseTool.paths or named is None
         """It never says which paths it touches."""
-        self.runs_commands = _own(tool, "command") is not BaseTool.command
+        own_command = _own(tool, "command")
+        self.runs_commands = own_command is not BaseTool.command and not (
+            function and own_command is FunctionTool.command and function.command_field is None
+        )
         self.touches_nothing = named == [] and not self.runs_commands
         """It says of every call that it touches no path."""
         own = _own(tool, "is_read_only")
@@ -62,6 +82,7 @@ def _own(tool: BaseTool, method: str) -> object:
 
 
 _UNKNOWN: Any = object()
+_MOST_PLACES = 20_000
 
 
 class Facts:
@@ -70,12 +91,12 @@ class Facts:
     Everything here may raise what the tool raises, and TypeError for an answer of a wrong type.
     """
 
-    __slots__ = ("_declared", "_habits", "_line", "_parsed", "_places", "call", "cwd")
+    __slots__ = ("_declared", "_line", "_parsed", "_places", "call", "cwd", "habits")
 
     def __init__(self, call: Call, cwd: Path | str, habits: Habits) -> None:
         self.call = call
         self.cwd = os.fspath(cwd)
-        self._habits = habits
+        self.habits = habits
         # Filled when asked for: a cached_property takes a lock on Python 3.11, for 1 µs each.
         self._parsed = self._declared = self._places = self._line = _UNKNOWN
 
@@ -89,7 +110,7 @@ class Facts:
     @property
     def read_only(self) -> bool:
         """Whether the tool says that this very call changes nothing (SEEDS B04)."""
-        fixed = self._habits.always_same
+        fixed = self.habits.always_same
         said: object = fixed.read_only if fixed else self.call.tool.is_read_only(self.parsed)
         return exact(said, "is_read_only")
 
@@ -97,7 +118,7 @@ class Facts:
     def declared(self) -> list[Place] | None:
         """The places that the tool says it touches. None if it doesn't say."""
         if self._declared is _UNKNOWN:
-            paths = None if self._habits.silent else self.call.tool.paths(self.parsed)
+            paths = None if self.habits.silent else self.call.tool.paths(self.parsed)
             self._declared = None if paths is None else self._resolved(paths)
         found: list[Place] | None = self._declared
         return found
@@ -112,19 +133,30 @@ class Facts:
         """Every place that the call might touch: what the tool declares, else every text in the
         arguments, and what is on a command line."""
         if self._places is _UNKNOWN:
-            declared, line = self.declared, self.line
-            texts = _texts(self.call.arguments) if declared is None else []
+            found, line = self.declared, self.line
+            if found is None:
+                texts = dict.fromkeys(path_texts_in(self.call.arguments))
+                found = places_of(texts, self.cwd)
             if line is not None:
-                texts += line.paths()
-            places = [place for text in texts if (place := place_if_any(text, self.cwd))]
-            self._places = [*declared, *places] if declared else places
-        found: list[Place] = self._places
-        return found
+                texts = dict.fromkeys(line.paths())
+                starts = _starts(line, [Place(self.cwd, self.cwd), *self._folders(found)])
+                if len(starts) * len(texts) > _MOST_PLACES and len(starts) > 1:
+                    raise Unreadable("it names too many paths in too many folders")
+                found = [*found, *(each for start in starts for each in places_of(texts, start))]
+            self._places = found
+        places: list[Place] = self._places
+        return places
+
+    def _folders(self, places: list[Place]) -> list[Place]:
+        """Where its line may begin: in a place that the tool declares, or in any folder named."""
+        if self.declared is not None:
+            return places
+        return [each for each in places if os.path.isdir(each.resolved)]  # noqa: PTH112 - text
 
     @property
     def line(self) -> CommandLine | None:
         """The command line that the call runs, or None. Raises Unreadable."""
-        if not self._habits.runs_commands:
+        if not self.habits.runs_commands:
             return None
         if self._line is _UNKNOWN:
             command: object = self.call.tool.command(self.parsed)
@@ -141,15 +173,17 @@ def exact(said: object, who: str) -> bool:
     return said
 
 
-def _texts(value: Any) -> list[str]:
-    """Every text anywhere in the arguments, the keys of objects within them included."""
-    found = []
-    for item in value.values() if isinstance(value, dict) else value:
-        if isinstance(item, str):
-            found.append(item)
-        elif isinstance(item, dict | list):
-            found += [*item, *_texts(item)] if isinstance(item, dict) else _texts(item)
-    return found
+def _starts(line: CommandLine, begin: Iterable[Place]) -> Collection[str]:
+    """The folders in which a line may run, if it begins in any of these places.
+
+    After ``cd link/..`` a shell is where the words say, and some programs are where the link
+    leads to.
+    """
+    folders = {each for place in begin for each in place}
+    join = os.path.join
+    wholes = [join(each, folder) for each in folders for folder in line.folders]
+    found = [*map(os.path.normpath, wholes), *map(os.path.realpath, wholes)]
+    return dict.fromkeys(found)
 
 
 @dataclass(frozen=True)
@@ -166,7 +200,14 @@ class Rule:
     with its links followed; one command on the line, at any depth. A rule that allows is for a
     call only if *everything* fits: all paths that the tool declares, with links followed; all
     commands of a line that is plain. Several rules that allow commands may do that together. A path
-    alone never allows a command line.
+    alone never allows a command line, and nothing allows one that isn't plain.
+
+    Of a command, a rule that restricts compares the program, whatever its folder, and then wants
+    its other words in this order, with anything between: ``git push`` is also for
+    ``git -C . push -f``. It can't see what a program runs by itself: ``git -c alias.x=!cmd x``,
+    ``awk``, ``make``, ``python -c``. So allow a program only if all that it can do may be done. It
+    says nothing about a tool that declares no command, unless it names exactly that tool: then
+    somebody is asked.
 
     A malformed rule raises TypeError or ValueError. To skip it with a warning (SEEDS B22) would
     turn a typing error in a DENY into permission.
@@ -186,6 +227,10 @@ class Rule:
             value = getattr(self, name)
             if value is not None or name in ("id", "tool"):
                 object.__setattr__(self, name, filled(f"The {name} of a rule", value))
+        if "+" in self.id or self.id.partition(":")[0] in _RESERVED:
+            raise ValueError(
+                f"A rule can't have the id {self.id!r}: a policy itself uses such ids."
+            )
         if self.when is not None and not callable(self.when):
             raise TypeError(f"The condition of rule {self.id!r} isn't a function: {self.when!r}.")
         if not isinstance(self.reason, str):
@@ -204,6 +249,14 @@ class Rule:
     def may_concern(self, name: str) -> bool:
         """Whether the rule can be for a call of the tool of this name at all."""
         return fnmatchcase(name, self.tool)
+
+    def misspelt(self, names: Collection[str]) -> str:
+        """Which of these tools the rule seems to mean, if it is for one that isn't there."""
+        if self.tool in names or any(c in self.tool for c in "*?["):
+            return ""
+        known = {name.casefold(): name for name in names}
+        close = get_close_matches(self.tool.casefold(), known, 1, _CLOSE)
+        return known[close[0]] if close else ""
 
     @property
     def unconditional(self) -> bool:
@@ -226,8 +279,16 @@ class Rule:
             return None
         if self.when is not None and not exact(self.when(facts.call.parsed), "the condition"):
             return None
+        if self._blind(facts):
+            reason = f"Rule {self.id!r} is about a command, but {facts.call.name} declares none."
+            return Judgement(Verdict.REQUIRE_APPROVAL, self.id, reason)
         reason = self.reason or f"Rule {self.id!r} says {self.verdict}."
         return Judgement(self.verdict, self.id, f"{reason} It is about: {what}" if what else reason)
+
+    def _blind(self, facts: Facts) -> bool:
+        """Whether it is about the commands of a tool that doesn't say which it runs."""
+        restricts = self.command is not None and self.verdict is not _ALLOW
+        return restricts and self.tool == facts.call.name and not facts.habits.runs_commands
 
     def _covered(self, facts: Facts) -> str | None:
         """For a rule that allows: "" if all of the call is covered, else None."""
@@ -245,7 +306,7 @@ class Rule:
         """For a rule that restricts: what of the call it is about, or None if nothing is."""
         path, command = self.path_pattern, self.command_pattern
         found = ""
-        if command is not None:
+        if command is not None and not self._blind(facts):
             found = "" if facts.line is None else facts.line.touched(command)
             if not found:
                 return None
@@ -257,6 +318,8 @@ class Rule:
 
 
 _ALLOW = Verdict.ALLOW
+_RESERVED = frozenset(BuiltIn)
+_CLOSE = 0.8
 
 
 def filled(what: str, value: object) -> str:

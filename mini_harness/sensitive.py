@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from glob import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _ALWAYS_FOLLOWS = os.access not in os.supports_follow_symlinks
 
@@ -103,6 +103,28 @@ def place_if_any(text: str, cwd: str) -> Place | None:
     if os.access(whole, os.F_OK, follow_symlinks=_ALWAYS_FOLLOWS):
         return place_of(text, cwd)
     return Place(whole, whole)
+
+
+def places_of(texts: Iterable[str], cwd: str) -> list[Place]:
+    """Where these texts lead, as far as they can be paths."""
+    return [place for text in texts if (place := place_if_any(text, cwd))]
+
+
+def path_texts_in(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Every text in the arguments that could be a path, and every part of it."""
+    for text in map(str.strip, _texts(arguments)):
+        yield from path_texts(text) if len(text) <= LONGEST_PATH else ()
+
+
+def _texts(value: Any) -> list[str]:
+    """Every text anywhere in the arguments, the keys of objects within them included."""
+    found = []
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, dict | list):
+            found += [*item, *_texts(item)] if isinstance(item, dict) else _texts(item)
+    return found
 
 
 def _slashed(path: str) -> str:

@@ -7,14 +7,14 @@ import pytest
 
 from mini_harness.approval import ToolDenied
 from mini_harness.limits import FailFast, MaxSteps, MaxStepsExceeded
-from mini_harness.policy import Policy
+from mini_harness.policy import Policy, Rule, Verdict
 from mini_harness.protocol import Final, UnknownDecision, UnknownTool
 from mini_harness.run import Status, StopReason
 from mini_harness.tools.base import ToolResult
 from mini_harness.tools.builds import TOOLS
 from mini_harness.tools.call import InvalidArguments
 from mini_harness.tools.function import tool
-from tests.loops import DONE, call, check, harness, kinds, outcomes, play, turn
+from tests.loops import DONE, call, check, go_on, harness, kinds, outcomes, play, refold, turn
 
 FARM = list(TOOLS.values())
 LOOK = call("read_build", build_id="build-102")
@@ -107,6 +107,58 @@ def test_what_comes_after_the_error_in_a_turn_does_not_run() -> None:
     run, events = play(turns, [*FARM, breaks], layers=[FailFast()])
     assert outcomes(run) == [("a", "error"), ("b", "not_run")]
     assert kinds(events).count("tool_start") == 1
+
+
+def test_an_error_counts_also_after_a_pause() -> None:
+    """A16: in the same process or in another."""
+    both = turn(call("breaks", "a"), call("add", "b", a=1, b=1))
+    rules = Rule("ok", Verdict.ALLOW, "breaks"), Rule("ask", Verdict.REQUIRE_APPROVAL, "add")
+    layers = [Policy(rules=rules), FailFast()]
+    player, events = harness([both, DONE], [*FARM, breaks], layers=layers)
+    run = asyncio.run(player.run("go"))
+    assert run.status is Status.PAUSED
+    again = refold(events)
+    for each in (run, again):
+        each.approve()
+        go_on(each, [DONE], [*FARM, breaks], layers=layers)
+        assert outcomes(each) == [("a", "error"), ("b", "not_run")]
+        assert each.status is Status.FAILED
+        with pytest.raises(RuntimeError, match="as always"):
+            each.unwrap()
+
+
+@pytest.mark.parametrize(
+    ("proposed", "error", "reason"),
+    [
+        (call("deploy_prod", build_id="build-102"), ToolDenied, StopReason.DENIED),
+        (call("fly"), UnknownTool, StopReason.ERROR),
+        (call("read_build", number=1), InvalidArguments, StopReason.ERROR),
+        (call("breaks"), RuntimeError, StopReason.ERROR),
+    ],
+)
+def test_an_error_that_was_only_read_back_stops_a_run(
+    proposed: Any, error: type[Exception], reason: StopReason
+) -> None:
+    """A07, A15, A16"""
+    tools = [*FARM, breaks]
+    _, events = play([proposed, DONE], tools, layers=[Policy({"read_build", "breaks"})])
+    end = next(at for at, event in enumerate(events) if event.type == "tool_error")
+    run, later = go_on(refold(events[: end + 1]), [DONE], tools, layers=[FailFast()])
+    assert run.stop is not None
+    assert run.stop["reason"] == reason
+    assert kinds(later)[-1] == "stop"
+    with pytest.raises(error) as raised:
+        run.unwrap()
+    assert type(raised.value) is error
+    if isinstance(raised.value, ToolDenied):
+        assert raised.value.rule == "allowed-tools"
+
+
+def test_an_error_of_an_earlier_turn_is_over() -> None:
+    _, events = play([call("breaks"), LOOK, DONE], [*FARM, breaks])
+    seen = next(at for at, event in enumerate(events) if event.type == "tool_result")
+    run, _ = go_on(refold(events[: seen + 1]), [DONE], FARM, layers=[FailFast()])
+    assert run.output == "done"
 
 
 def test_a_failure_that_a_tool_only_reports_stops_nothing() -> None:

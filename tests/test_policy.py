@@ -382,13 +382,16 @@ def test_two_approved_edits_of_one_file_both_happen(tmp_path: Path) -> None:
 
 
 def test_an_answer_counts_also_under_another_policy(tmp_path: Path) -> None:
-    """B21: a no stays a no, and DENY stays DENY."""
+    """B21: nothing runs on an old answer, and DENY stays DENY."""
     for later, ends in ((Policy(["deploy_prod"]), "denied"), (Policy(()), "denied")):
         player, _ = harness([DEPLOY, DONE], FARM, layers=[Policy()], cwd=tmp_path)
         run = asyncio.run(player.run("go"))
         run.deny("not on a Friday") if later.allowed_tools else run.approve()
         other = Harness(player.model, FARM, layers=[later], cwd=tmp_path)
         asyncio.run(other.resume(run))
+        while run.status is Status.PAUSED:
+            run.deny("not on a Friday")
+            asyncio.run(other.resume(run))
         assert outcomes(run) == [("deploy", ends)]
         assert run.answer is None
     assert list(tmp_path.iterdir()) == []
@@ -412,11 +415,11 @@ def test_always_allows_exactly_the_same_call_and_says_so(tmp_path: Path) -> None
         return request.approve(remember=True)
 
     asked: list[str] = []
-    turns = [call("write", path="f", text=text) for text in ("a", "a", "b")]
+    turns = [call("write", f"c{at}", path="f", text=text) for at, text in enumerate("aab")]
     run, events = play([*turns, DONE], [write], layers=[Policy(approver=always)], cwd=tmp_path)
     assert asked == ["a", "b"]
     starts = [event.data["rule"] for event in events if event.type == "tool_start"]
-    assert starts == ["approved:default", "always", "approved:default"]
+    assert starts == ["approved:default", "always:c0", "approved:default"]
     assert run.output == "done"
 
 

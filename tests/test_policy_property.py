@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mini_harness.approval import Approval, ApprovalRequest
-from mini_harness.clock import VirtualClock
 from mini_harness.frozen import canonical
 from mini_harness.policy import Policy, Rule, Verdict
 from mini_harness.run import Run, Status
@@ -69,22 +68,22 @@ def _raises(_: Any) -> bool:
     raise LookupError("no idea")
 
 
-_CONDITIONS: tuple[Callable[[Any], Any] | None, ...] = (
+CONDITIONS: tuple[Callable[[Any], Any] | None, ...] = (
     None, None, None, lambda _: True, lambda _: False, lambda _: "no", lambda _: 1,
     lambda _: None, _raises, lambda a: "a" in str(a),
 )  # fmt: skip
-_RULE = st.fixed_dictionaries(
+RULE = st.fixed_dictionaries(
     {
         "verdict": st.sampled_from([*Verdict, Verdict.ALLOW, Verdict.REQUIRE_APPROVAL]),
         "tool": st.sampled_from(("*", "look", "write", "send", "s*", "nothing")),
         "path": st.sampled_from((None, None, "secret", "secret/**", "a", "**", "link/*")),
-        "when": st.sampled_from(_CONDITIONS),
+        "when": st.sampled_from(CONDITIONS),
     }
 )
-_RULES = st.lists(_RULE, max_size=5).map(
+RULES = st.lists(RULE, max_size=5).map(
     lambda found: [Rule(f"rule-{number}", **parts) for number, parts in enumerate(found)]
 )
-_CALL = st.one_of(
+CALL = st.one_of(
     st.builds(lambda path: ("look", {"path": path}), st.sampled_from(PATHS)),
     st.builds(
         lambda path, text: ("write", {"path": path, "text": text}),
@@ -95,30 +94,30 @@ _CALL = st.one_of(
         st.sampled_from(PATHS), st.lists(st.sampled_from(PATHS), max_size=2),
     ),
 )  # fmt: skip
-_TURNS = st.lists(st.lists(_CALL, min_size=1, max_size=3), min_size=1, max_size=3)
-_ALLOWED = st.none() | st.sets(st.sampled_from(("look", "write", "send")))
-_MODES = st.sampled_from(("default", "plan", "full_auto"))
+TURNS = st.lists(st.lists(CALL, min_size=1, max_size=3), min_size=1, max_size=3)
+ALLOWED = st.none() | st.sets(st.sampled_from(("look", "write", "send")))
+MODES = st.sampled_from(("default", "plan", "full_auto"))
 
 # What an approver does with a request. "yes", "always" and "edit" are the only ways to say yes.
-_BEHAVIOURS = (
+BEHAVIOURS = (
     "yes", "yes", "yes", "always", "edit", "edit to .env", "edit badly", "no", "nobody", "raise",
     "hang", "text", "one", "true", "wrong digest", "truthy", "junk", "cancelled", "a dict", "exit",
+    "no and remember",
 )  # fmt: skip
 
 
 class Approver:
     """Behaves once in each way of a list, and keeps what it really said yes to."""
 
-    def __init__(self, behaviours: list[str], clock: VirtualClock) -> None:
+    def __init__(self, behaviours: list[str]) -> None:
         self._behaviours = iter(behaviours)
-        self._clock = clock
         self.approved: list[tuple[str, str]] = []
         self.always: set[tuple[str, str]] = set()
 
     async def __call__(self, request: ApprovalRequest) -> Any:
         behaviour = next(self._behaviours, "no")
         if behaviour == "hang":
-            await self._clock.sleep(1e9)
+            await asyncio.Event().wait()
         if behaviour == "raise":
             raise RuntimeError("the panel is broken")
         if behaviour == "cancelled":
@@ -150,6 +149,7 @@ def _answer(request: ApprovalRequest, behaviour: str) -> Any:
     answers = {
         "no": request.deny("no"),
         "nobody": None,
+        "no and remember": Approval(False, request.digest, remember=True),
         "text": "yes",
         "one": 1,
         "true": True,
@@ -173,9 +173,8 @@ def played(
     cwd: Path, turns: list[list[tuple[str, Any]]], behaviours: list[str], **parts: Any
 ) -> Played:
     """A run to its end. Whenever it pauses, a person says no."""
-    workshop, clock = Workshop(), VirtualClock()
-    approver = Approver(behaviours, clock)
-    policy = Policy(**parts, approver=approver, patience=60)
+    workshop, approver = Workshop(), Approver(behaviours)
+    policy = Policy(**parts, approver=approver, patience=0.02)
     numbered = [
         [call(name, f"{at}-{place}", **arguments) for place, (name, arguments) in enumerate(calls)]
         for at, calls in enumerate(turns)
@@ -184,7 +183,6 @@ def played(
         [*(turn(*calls) for calls in numbered), DONE],
         workshop.tools,
         layers=[policy],
-        clock=clock,
         cwd=cwd,
     )
     run = asyncio.run(player.run("go"))
@@ -207,11 +205,11 @@ def folder_with_a_link(name: str) -> Path:
 
 
 @given(
-    turns=_TURNS,
-    rules=_RULES,
-    allowed=_ALLOWED,
-    mode=_MODES,
-    behaviours=st.lists(st.sampled_from(_BEHAVIOURS), max_size=9),
+    turns=TURNS,
+    rules=RULES,
+    allowed=ALLOWED,
+    mode=MODES,
+    behaviours=st.lists(st.sampled_from(BEHAVIOURS), max_size=9),
 )
 @settings(max_examples=250)
 def test_nothing_runs_that_was_denied_or_not_approved(
@@ -247,7 +245,7 @@ def test_nothing_runs_that_was_denied_or_not_approved(
     assert next(answers, None) is None, "whatever was approved has run"
 
 
-@given(calls=st.lists(_CALL, min_size=1, max_size=4), rules=_RULES, allowed=_ALLOWED, mode=_MODES)
+@given(calls=st.lists(CALL, min_size=1, max_size=4), rules=RULES, allowed=ALLOWED, mode=MODES)
 @settings(max_examples=150)
 def test_the_order_of_rules_changes_no_verdict(
     calls: Any, rules: list[Rule], allowed: Any, mode: str
@@ -265,7 +263,7 @@ def test_the_order_of_rules_changes_no_verdict(
             assert len(found) == 1
 
 
-@given(rule=_RULE, calls=st.lists(_CALL, min_size=1, max_size=4), rules=_RULES)
+@given(rule=RULE, calls=st.lists(CALL, min_size=1, max_size=4), rules=RULES)
 @settings(max_examples=150)
 def test_one_more_rule_that_restricts_never_permits_more(
     rule: dict[str, Any], calls: Any, rules: list[Rule]

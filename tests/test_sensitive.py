@@ -33,6 +33,10 @@ def denied(cwd: Path, **arguments: object) -> bool:
         "/w/id_ed25519",
         "/w/key.pem", "/w/key.p12", "/etc/passwd", "/etc/shadow", "/etc/shadow-", "/etc/sudoers",
         "/private/etc/passwd", "/proc/1/environ", "/proc/self/task/7/environ",
+        "/etc/ssh/ssh_host_ed25519_key", "/var/run/secrets/kubernetes.io/x", "/run/secrets",
+        "/w/.config/gh/hosts.yml", "/w/.envrc", "/w/prod.env", "/w/id_rsa.old", "/w/id_rsa.bak",
+        "/w/id_ecdsa_sk", "/w/.netrc~", "/w/key.pem.bak", "/w/.env.bak", "/w/.env~", "/proc/1/mem",
+        "/w/C:\\Users\\me\\.ssh\\id_rsa",
     ],
 )  # fmt: skip
 def test_a_place_of_credentials_is_known_anywhere_and_in_any_case(path: str) -> None:
@@ -43,7 +47,8 @@ def test_a_place_of_credentials_is_known_anywhere_and_in_any_case(path: str) -> 
 @pytest.mark.parametrize(
     "path",
     [
-        "/w/.env.example", "/w/.env.sample", "/w/.env.template", "/w/.envrc", "/w/environment",
+        "/w/.env.example", "/w/.env.sample", "/w/.env.template", "/w/process.env",
+            "/w/example.env", "/w/environment", "/w/src/import.meta.env", "/w/env", "/w/.envoy",
         "/w/ssh", "/w/my.ssh", "/w/.sshd", "/w/.config/x", "/w/etc/passwd", "/etc/passwd.d",
         "/w/id_rsa.pub", "/w/pem", "/w/docs/aws", "/w/src/.github/x", "/proc/1/status", "/",
     ],
@@ -96,6 +101,20 @@ def test_every_text_of_a_tool_that_declares_no_paths_is_judged(tmp_path: Path) -
     assert not denied(tmp_path, key="x", more={"a": ["b"]})
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "file:///etc/shadow", " /etc/shadow", "/etc/shadow\n", "path=/etc/shadow", "/etc/passwd:1",
+        '{"p":"/etc/shadow"}', "[/etc/shadow]", "a, /etc/shadow", "@/etc/shadow", "here=link:3",
+        " " * 5_000 + "/etc/shadow",
+    ],
+)  # fmt: skip
+def test_a_path_within_a_text_is_found(text: str, tmp_path: Path) -> None:
+    """B20: of a tool that declares no paths nobody knows how it reads its arguments."""
+    (tmp_path / "link").symlink_to("/etc/shadow")
+    assert denied(tmp_path, key=text)
+
+
 @pytest.mark.parametrize("text", ["", "\0", "a\0/.env", "x" * 5_000, "/.env/" + "x" * 5_000])
 def test_a_text_that_no_system_call_takes_is_no_path(text: str, tmp_path: Path) -> None:
     assert place_if_any(text, str(tmp_path)) is None
@@ -145,6 +164,33 @@ def test_a_star_stays_within_a_part_and_two_do_not(
     place = place_of(path, cwd)
     assert PathPattern(pattern).covers(place, cwd) is fits
     assert PathPattern(pattern).touches(place, cwd) is fits
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a*", "a?", "[", "plain"])
+def test_the_name_of_the_folder_worked_in_is_no_pattern(name: str, tmp_path: Path) -> None:
+    """B22: else a DENY is silent in ``a[1]``, and an ALLOW there is one for ``a1``."""
+    here, other = tmp_path / name, tmp_path / "a1"
+    for folder in (here, other):
+        folder.mkdir()
+    for text in ("out", "out/**", "o*/**", str(here).replace("[", "[[]") + "/out"):
+        pattern = PathPattern(text)
+        assert pattern.touches(place_of("out/x", str(here)), str(here)), text
+        assert pattern.covers(place_of("out/x", str(here)), str(here)), text
+        elsewhere = place_of(str(other / "out" / "x"), str(here))
+        if not text.startswith("/"):
+            assert not pattern.touches(elsewhere, str(here))
+            assert not pattern.covers(elsewhere, str(here))
+
+
+def test_the_name_of_the_home_folder_is_no_pattern(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B22"""
+    monkeypatch.setenv("HOME", str(tmp_path / "me[1]"))
+    for text in ("~/x", "~/x/*", "~/*"):
+        pattern = PathPattern(text)
+        assert pattern.touches(place_of("~/x/y", "/"), "/")
+        assert not pattern.touches(place_of(str(tmp_path / "me1/x/y"), "/"), "/")
 
 
 def test_a_pattern_may_start_at_home_and_a_harness_behind_a_link(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Sequence
+from pathlib import PurePath
 from typing import Annotated, Any, NamedTuple, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
@@ -31,8 +32,10 @@ class FunctionTool(BaseTool):
         idempotent: bool = False,
         blocking: bool = False,
         paths: Sequence[str] | None = None,
+        command: str | None = None,
     ) -> None:
-        """``paths`` names the parameters that hold a path or a list of them; None doesn't say.
+        """``paths`` names the parameters that hold a path or several; None doesn't say.
+        ``command`` names the one that holds a shell line.
 
         Raises TypeError for a type that no schema can be made of, ValueError for an unknown name.
         """
@@ -56,15 +59,25 @@ class FunctionTool(BaseTool):
             raise ValueError(f"Tool {name!r} has no parameter {unknown[0]!r} to hold a path.")
         self.path_fields = None if paths is None else [fields[each] for each in paths]
         """The fields of the input model that hold paths. None if the tool doesn't say."""
+        if command is not None and command not in fields:
+            raise ValueError(f"Tool {name!r} has no parameter {command!r} to hold a command.")
+        self.command_field = None if command is None else fields[command]
+        """The field of the input model that holds a shell line. None if the tool runs none."""
 
     def paths(self, arguments: Any) -> list[str] | None:
         if self.path_fields is None:
             return None
-        found: list[str] = []
-        for value in (getattr(arguments, field) for field in self.path_fields):
-            several = value if isinstance(value, list | tuple) else [value]
-            found += [str(path) for path in several if path is not None]
-        return found
+        return [
+            path
+            for field in self.path_fields
+            for path in _paths_in(getattr(arguments, field), self.name)
+        ]
+
+    def command(self, arguments: Any) -> str | None:
+        if self.command_field is None:
+            return None
+        line: str | None = getattr(arguments, self.command_field)
+        return line
 
     def is_read_only(self, arguments: Any) -> bool:
         return self.read_only
@@ -101,6 +114,7 @@ def tool(
     idempotent: bool = False,
     blocking: bool = False,
     paths: Sequence[str] | None = None,
+    command: str | None = None,
 ) -> Callable[[Callable[..., Any]], FunctionTool]: ...
 def tool(handler: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
     """Make a tool of a typed function, sync or async: ``@tool`` or ``@tool(read_only=True)``.
@@ -108,7 +122,9 @@ def tool(handler: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
     Name and description come from the function unless given. A parameter annotated with
     ``ToolExecutionContext`` gets the context and isn't shown to the model. Declare
     ``blocking=True`` for a sync function that waits: it then runs in a thread of its own. Name the
-    parameters that hold a path in ``paths``, so that a policy can judge them.
+    parameters that hold a path in ``paths``, and the one that holds a shell line in ``command``, so
+    that a policy can judge them. A path is text, a path object or None, or a flat list, tuple or
+    set of these; of anything else a policy denies the call.
 
     Raises TypeError for a parameter without a type, ``*args`` and ``**kwargs``, and ValueError
     for a missing description.
@@ -131,6 +147,21 @@ def function_tool(
     if not described:
         raise ValueError(f"Tool {name!r} needs a description: give the function a docstring.")
     return FunctionTool(handler, name, described, **declared)
+
+
+def _paths_in(value: Any, tool_name: str) -> list[str]:
+    """The paths in one argument. Raises TypeError for what may hold them in another form."""
+    several = value if isinstance(value, list | tuple | set | frozenset) else [value]
+    found = []
+    for path in several:
+        if isinstance(path, str):
+            found.append(str.__str__(path))
+        elif isinstance(path, PurePath):
+            found.append(str(path))
+        elif path is not None:
+            raise TypeError(f"Tool {tool_name!r} declares a {type(path).__name__} as a path.")
+    # A set has another order in each process, and the reason of a verdict must not.
+    return found if isinstance(several, list | tuple) else sorted(found)
 
 
 class _Parameter(NamedTuple):

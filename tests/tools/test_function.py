@@ -5,6 +5,7 @@ import enum
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -328,3 +329,30 @@ def test_what_is_declared_counts_however_the_decorator_is_called() -> None:
 def untouched(path: str) -> str:
     """Do nothing with a path."""
     return path
+
+
+def test_paths_in_a_set_come_in_the_same_order_in_every_process() -> None:
+    @tool(paths=["some"])
+    def look(some: frozenset[Path]) -> str:
+        """Look."""
+        return ""
+
+    names = [f"f{at}" for at in range(20)]
+    found = look.paths(look.input_model.model_validate({"some": names}))
+    assert found == sorted(names)
+
+
+def test_the_parameter_that_holds_a_shell_line_is_named() -> None:
+    """C22"""
+
+    def run(copy: str | None, other: str = "") -> str:
+        """Run."""
+        return ""
+
+    made = tool(command="copy")(run)
+    assert made.command(made.input_model.model_validate({"copy": "ls"})) == "ls"
+    assert made.command(made.input_model.model_validate({"copy": None})) is None
+    silent = tool(run)
+    assert silent.command(silent.input_model.model_validate({"copy": "ls"})) is None
+    with pytest.raises(ValueError, match="no parameter 'line'"):
+        tool(command="line")(run)
