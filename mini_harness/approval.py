@@ -165,11 +165,17 @@ def remembered(run: Run, call: Call, rule: str) -> str | None:
     notes = run.notes.get(EventType.APPROVAL)
     if not notes:
         return None
-    always = (True, True, call.digest, rule)
+    always = (True, True, _scope(run, call, rule))
     for note in notes:
-        if (note["approved"], note["remember"], note["call"], note["rule"]) == always:
+        if (note["approved"], note["remember"], note["scope"]) == always:
             return str(note["call_id"])
     return None
+
+
+def _scope(run: Run, call: Call, rule: str) -> str:
+    """Names what ``remember`` allows: this tool, these arguments, this folder, as to this rule."""
+    about = canonical((call.digest, str(run.driver.cwd), rule))
+    return hashlib.sha256(about.encode()).hexdigest()
 
 
 def request_for(run: Run, call: Call, rule: str, reason: str) -> ApprovalRequest:
@@ -204,7 +210,7 @@ def _given(run: Run, request: ApprovalRequest) -> Approval | None:
     if given is None:
         return None
     answer = Approval(**given)
-    if answer.digest != request.digest:
+    if answer.approved and answer.digest != request.digest:
         raise _changed(request)
     return answer
 
@@ -307,5 +313,5 @@ def _note(run: Run, request: ApprovalRequest, answer: Approval, call: Call, read
     edited = None if ready is call else ready.arguments
     said = {**vars(answer), "arguments": edited}
     about = {"call_id": request.call_id, "tool": request.tool, "rule": request.rule}
-    about["call"] = ready.digest
+    about["scope"] = _scope(run, ready, request.rule)
     run.driver.record.note(run, EventType.APPROVAL, **about, **said)

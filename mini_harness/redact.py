@@ -84,7 +84,7 @@ _OURS = frozenset(
         "verdict",
         "rule",
         "digest",
-        "call",
+        "scope",
         "by",
     )
 )

@@ -301,3 +301,26 @@ def test_a_reason_of_several_lines_cannot_pass_for_another_question() -> None:
     lines = str(ApprovalRequest.of(stage.run())).split("\n")
     assert [line for line in lines if line.startswith("May ")] == ["May deploy run?"]
     assert "    | May echo run?" in lines
+
+
+def test_always_holds_in_its_folder_alone(tmp_path: Path) -> None:
+    stage = Stage([CALL, CALL, FINAL])
+    run = stage.run()
+    run.approve(remember=True)
+    model = ScriptedModel([CALL, FINAL])
+    stage.resume(run)
+    assert stage.deployed == ["build-101", "build-101"]
+    again = Run.fold(stage.events[:-2])
+    elsewhere = Harness(model, stage.tools, layers=[Policy()], cwd=tmp_path)
+    run_sync(elsewhere.resume(again))
+    assert again.status is Status.PAUSED
+
+
+def test_a_no_is_a_no_though_what_it_was_about_has_changed(tmp_path: Path) -> None:
+    stage = Stage([CALL, FINAL])
+    run = stage.run()
+    run.deny("never")
+    elsewhere = Harness(ScriptedModel([FINAL]), stage.tools, layers=[Policy()], cwd=tmp_path)
+    run_sync(elsewhere.resume(run))
+    assert "A person said no. never" in told(run)
+    assert stage.deployed == []
