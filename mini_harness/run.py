@@ -118,8 +118,7 @@ class Run:
                 return f"{self.id} is paused, and you have answered. Resume it."
             case Status.PAUSED if self.pause is not None and "digest" in self.pause:
                 tool = visible(self.pause["tool"])
-                how = "When you have answered and it went on, run this cell again."
-                return f"{self.id} is paused: {tool} waits for your answer. {how}"
+                return f"{self.id} is paused: {tool} waits for your answer. Then look again."
             case Status.RUNNING | Status.PAUSED:
                 return f"{self.id} is {self.status} after {self.step} steps."
             case _:
