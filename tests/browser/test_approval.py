@@ -37,6 +37,7 @@ TALL: ViewportSize = {"width": 1280, "height": 18_000}
 USUAL: ViewportSize = {"width": 1280, "height": 1_600}
 PAUSE = 'trace, harness = farm("b-1")\nrun = await harness.run("deploy")'
 PANEL = "ApprovalPanel(harness, run)"
+DESK = "desk.ipynb"
 AFTER = 'print(run); print("deployed:", deployed)'
 _number = count(1)
 
@@ -44,10 +45,15 @@ _number = count(1)
 def opened(page: Page, lab: Lab, *cells: str) -> None:
     """A notebook of these cells, open, with a kernel that is ready."""
     name = f"scratch-{next(_number)}.ipynb"
+    put(lab, name, *cells)
+    show(page, lab, name)
+
+
+def put(lab: Lab, name: str, *cells: str) -> None:
+    """Write a notebook of these cells into the workspace."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
     nbformat.write(notebook, lab.workspace / name)
-    show(page, lab, name)
 
 
 def show(page: Page, lab: Lab, name: str) -> None:
@@ -62,8 +68,16 @@ def cell(page: Page, number: int) -> Locator:
 
 
 def paused(page: Page, lab: Lab, *builds: str) -> Locator:
-    """A notebook whose run waits for an answer; its third cell, which shows the panel."""
-    opened(page, lab, SETUP, PAUSE.replace('"b-1"', ", ".join(map(repr, builds))), PANEL, AFTER)
+    """A notebook whose run waits for an answer; its third cell, which shows the panel.
+
+    A notebook that is open still is used again: its first cell forgets everything.
+    """
+    pause = PAUSE.replace('"b-1"', ", ".join(map(repr, builds)))
+    if DESK not in page.url:
+        put(lab, DESK, SETUP, pause, PANEL, AFTER)
+        show(page, lab, DESK)
+    else:
+        write(page, cell(page, 1), pause)
     for number in range(3):
         run(page, cell(page, number))
     expect(cell(page, 2)).to_contain_text("May deploy run?")
