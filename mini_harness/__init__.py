@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from mini_harness.models.scripted import DemoModel as DemoModel
     from mini_harness.models.scripted import ScriptedModel as ScriptedModel
     from mini_harness.models.scripted import ScriptEnded as ScriptEnded
-    from mini_harness.policy import PermissionMode as PermissionMode
     from mini_harness.policy import Policy as Policy
     from mini_harness.protocol import Decision as Decision
     from mini_harness.protocol import Final as Final
@@ -71,6 +70,7 @@ if TYPE_CHECKING:
     from mini_harness.run import RunNotCompleted as RunNotCompleted
     from mini_harness.run import Status as Status
     from mini_harness.run import StopReason as StopReason
+    from mini_harness.speakers import PermissionMode as PermissionMode
     from mini_harness.sync import run_sync as run_sync
     from mini_harness.tools.base import BaseTool as BaseTool
     from mini_harness.tools.base import Tool as Tool

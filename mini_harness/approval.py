@@ -75,6 +75,8 @@ class ApprovalRequest:
     """What the call would change: for a file, the diff."""
     problem: str = ""
     """Why the last answer couldn't be taken."""
+    asker: str = ""
+    """Which of the harness's layers asks: each policy wants an answer of its own."""
 
     @classmethod
     def of(cls, run: Run) -> ApprovalRequest:
@@ -141,14 +143,15 @@ async def settle(
     approver: Approver | None,
     patience: float | None,
     objection: Callable[[Call], str],
+    answered: bool,
 ) -> Call | Observation:
     """The call as it was approved, or the observation of its denial. Raises Pause without either.
 
     ``patience`` is in seconds; after that, no answer is no. ``objection`` says why an edited call
-    may not run, or nothing.
+    may not run, or nothing. ``answered`` is whether a person's answer that waits is for this asker.
     """
     recorded = _recorded(run, request)
-    answer = _given(run, request) or recorded
+    answer = (_given(run, request) if answered else None) or recorded
     if answer is None:
         answer = await _heard(run, call, request, approver, patience)
     ready = _edited(call, request, answer, objection)
@@ -159,26 +162,21 @@ async def settle(
     return denied(call, request.rule, f"{answer.by} said no. {answer.reason}".strip())
 
 
-def remembered(run: Run, call: Call, rule: str) -> str | None:
+def remembered(run: Run, call: Call, rule: str, asker: str) -> str | None:
     """The id of the call with which somebody allowed this tool, this rule and exactly these
     arguments for the rest of the run; None if nobody did."""
-    notes = run.notes.get(EventType.APPROVAL)
-    if not notes:
-        return None
-    always = (True, True, _scope(run, call, rule))
-    for note in notes:
-        if (note["approved"], note["remember"], note["scope"]) == always:
-            return str(note["call_id"])
-    return None
+    note = run.named.get((EventType.APPROVAL, _scope(run, call, rule, asker)))
+    return None if note is None else str(note["call_id"])
 
 
-def _scope(run: Run, call: Call, rule: str) -> str:
-    """Names what ``remember`` allows: this tool, these arguments, this folder, as to this rule."""
-    about = canonical((call.digest, str(run.driver.cwd), rule))
+def _scope(run: Run, call: Call, rule: str, asker: str) -> str:
+    """Names what ``remember`` allows: this tool, these arguments, this folder, as to this rule of
+    this policy."""
+    about = canonical((call.digest, str(run.driver.cwd), rule, asker))
     return hashlib.sha256(about.encode()).hexdigest()
 
 
-def request_for(run: Run, call: Call, rule: str, reason: str) -> ApprovalRequest:
+def request_for(run: Run, call: Call, rule: str, reason: str, asker: str) -> ApprovalRequest:
     """The question about a call, with what the tool says it would change.
 
     Secrets of the environment don't show. Nothing else is hidden from who has to decide.
@@ -191,17 +189,18 @@ def request_for(run: Run, call: Call, rule: str, reason: str) -> ApprovalRequest
         preview = str(call.tool.preview(call.parsed, context))
     except Exception as error:  # noqa: BLE001 - the person reads it, and decides
         preview = f"{call.name} couldn't say what it would change: {shown(error)}"
-    about = (run.id, call.call_id, call.digest, str(harness.cwd), rule, reason, preview)
+    about = (run.id, call.call_id, call.digest, str(harness.cwd), rule, reason, preview, asker)
     digest = hashlib.sha256(canonical(about).encode()).hexdigest()
     arguments, preview = map(harness.record.redactor.for_people, (call.arguments, preview))
-    return ApprovalRequest(call.call_id, call.name, arguments, digest, rule, reason, preview)
+    named = (call.call_id, call.name, arguments, digest, rule, reason)
+    return ApprovalRequest(*named, preview, asker=asker)
 
 
 def _recorded(run: Run, request: ApprovalRequest) -> Approval | None:
-    for note in reversed(run.notes.get(EventType.APPROVAL, ())):
-        if note["digest"] == request.digest:
-            return Approval(**{field.name: note[field.name] for field in fields(Approval)})
-    return None
+    note = run.named.get((EventType.APPROVAL, request.digest))
+    if note is None:
+        return None
+    return Approval(**{field.name: note[field.name] for field in fields(Approval)})
 
 
 def _given(run: Run, request: ApprovalRequest) -> Approval | None:
@@ -233,7 +232,7 @@ async def _heard(
     answer = None if approver is None else await _asked(request, approver, patience)
     if answer is None:
         raise Pause(**vars(request))
-    now = request_for(run, call, request.rule, request.reason)
+    now = request_for(run, call, request.rule, request.reason, request.asker)
     if answer.approved and now.digest != request.digest:
         raise _changed(now)
     return answer
@@ -313,5 +312,6 @@ def _note(run: Run, request: ApprovalRequest, answer: Approval, call: Call, read
     edited = None if ready is call else ready.arguments
     said = {**vars(answer), "arguments": edited}
     about = {"call_id": request.call_id, "tool": request.tool, "rule": request.rule}
-    about["scope"] = _scope(run, ready, request.rule)
+    if answer.remember:
+        about["scope"] = _scope(run, ready, request.rule, request.asker)
     run.driver.record.note(run, EventType.APPROVAL, **about, **said)

@@ -38,13 +38,17 @@ _WRAPPERS = frozenset((
     "stdbuf", "time", "command", "exec", "builtin", "coproc", "function", "xargs", "parallel",
     "busybox", "toybox", "watch", "script", "flock", "strace", "ltrace", "unshare", "nsenter",
     "chroot", "fakeroot", "systemd-run", "caffeinate", "find", "fd", "compgen", "mapfile",
-    "readarray", "ssh",
+    "readarray", "ssh", "prlimit", "setarch", "linux32", "linux64", "setpriv", "choom", "pkexec",
+    "run0", "runuser", "coresched", "uv", "npx",
 ))
 # fmt: on
 _WRAPS_AFTER = {
     "find": ("-exec", "-execdir", "-ok", "-okdir"),
     "fd": ("-x", "--exec", "-X", "--exec-batch"),
 }
+_REDEFINES = frozenset(("alias", "hash", "enable"))
+# `printf -v 'a[$(x)]'` and other builtins evaluate what stands in the brackets, quoted or not.
+_SUBSCRIPT = re.compile(r"\[.*[$`]", re.DOTALL)
 _MOST_WORDS = 200
 _MOST_FOLDERS = 64
 _UNTOLD_FOLDER = re.compile(r"-|[-+]\d+")
@@ -222,7 +226,7 @@ class _Finder:
             return
         yield words
         name = program(words)
-        if _unforeseen(words):
+        if _unforeseen(words) or name in _REDEFINES or any(map(_SUBSCRIPT.search, words)):
             self._line.plain = False
         if name not in _WRAPPERS and not unsure:
             return

@@ -9,20 +9,30 @@ call is judged denies it (report P04).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from mini_harness.approval import Approver, ToolDenied, denied, remembered, request_for, settle
-from mini_harness.command_line import CommandPattern
 from mini_harness.events import EventType
 from mini_harness.frozen import shown
 from mini_harness.layer import Act, Layer
 from mini_harness.protocol import Observation
 from mini_harness.rules import BuiltIn, Facts, Habits, Judgement, Rule, Verdict, filled
 from mini_harness.run import Run
-from mini_harness.shell_words import Unreadable
+from mini_harness.speakers import (
+    READS,
+    AllowList,
+    Default,
+    NeverRun,
+    NoCredentials,
+    OnlyPlainLines,
+    PermissionMode,
+    PlanMode,
+    Speaker,
+    Together,
+    patterns_of,
+)
 from mini_harness.tools.base import BaseTool
 from mini_harness.tools.call import Call
 from mini_harness.tools.function import FunctionTool
@@ -31,135 +41,14 @@ from mini_harness.tools.registry import ToolRegistry
 __all__ = ["Facts", "Judgement", "PermissionMode", "Policy", "Rule", "Verdict"]
 
 _ALLOW, _ASK, _DENY = Verdict.ALLOW, Verdict.REQUIRE_APPROVAL, Verdict.DENY
-_READS = Judgement(_ALLOW, BuiltIn.READS.value, "It only reads.")
-_FULL_AUTO = Judgement(_ALLOW, BuiltIn.FULL_AUTO.value, "In full auto mode it needs no approval.")
-
-
-class PermissionMode(StrEnum):
-    """What happens to calls that change something (SEEDS B19). Calls that only read may run."""
-
-    DEFAULT = "default"
-    """Somebody is asked, unless a rule allows the call."""
-    PLAN = "plan"
-    """They are denied, also where a rule allows them."""
-    FULL_AUTO = "full_auto"
-    """They run. Rules and what is built in still deny or ask, and a command line that isn't plain
-    needs approval. What a plain one starts may do anything: ``python -c``, ``find -delete``."""
-
-
-class _Speaker(Protocol):
-    """Something that may have something to say about a call."""
-
-    @property
-    def id(self) -> str: ...
-
-    def judge(self, facts: Facts) -> Judgement | None: ...
-
-
-class _Credentials:
-    """Denies what leads to credentials, in every mode and whatever allows it (SEEDS B20)."""
-
-    id = BuiltIn.CREDENTIALS.value
-
-    def judge(self, facts: Facts) -> Judgement | None:
-        for place in facts.places:
-            if place.sensitive:
-                text = f"Credentials may be kept there: {place.written}"
-                return Judgement(_DENY, self.id, text)
-        return None
-
-
-class _CommandLine:
-    """Denies lines that can't be read, and commands that are never run here (SEEDS C22)."""
-
-    id = BuiltIn.COMMAND_LINE.value
-
-    def judge(self, facts: Facts) -> Judgement | None:
-        try:
-            objection = "" if facts.line is None else facts.line.objection()
-        except Unreadable as error:
-            objection = f"The command line can't be read safely: {error}."
-        return Judgement(_DENY, self.id, objection) if objection else None
-
-
-class _Unforeseen:
-    """Asks about a line of which can't be told what it runs, whatever allows its tool."""
-
-    id = BuiltIn.COMMAND_LINE.value
-
-    def judge(self, facts: Facts) -> Judgement | None:
-        if facts.line is None or facts.line.plain:
-            return None
-        text = "It is more than plain commands, so what it would run can't be told for sure."
-        return Judgement(_ASK, self.id, text)
-
-
-class _AllowList:
-    """Allows the tools that are named, and denies all others (SEEDS A07)."""
-
-    id = BuiltIn.ALLOWED_TOOLS.value
-
-    def __init__(self, names: frozenset[str]) -> None:
-        self._names = names
-
-    def judge(self, facts: Facts) -> Judgement | None:
-        if facts.call.name in self._names:
-            return Judgement(_ALLOW, self.id, "The tool is on the list of allowed tools.")
-        return Judgement(_DENY, self.id, "It isn't on the list of allowed tools.")
-
-
-class _Plan:
-    """Denies whatever changes something."""
-
-    id = BuiltIn.PLAN_MODE.value
-
-    def judge(self, facts: Facts) -> Judgement | None:
-        if facts.read_only:
-            return None
-        return Judgement(_DENY, self.id, "In plan mode nothing may be changed.")
-
-
-class _Default:
-    """Speaks when nothing else did."""
-
-    id = BuiltIn.DEFAULT.value
-
-    def __init__(self, mode: PermissionMode, patterns: Iterable[CommandPattern]) -> None:
-        self._full_auto = mode is PermissionMode.FULL_AUTO
-        self._patterns = tuple(patterns)
-
-    def judge(self, facts: Facts) -> Judgement:
-        if self._full_auto:
-            return _FULL_AUTO
-        if facts.read_only:
-            return _READS
-        left = facts.line.uncovered(*self._patterns) if self._patterns and facts.line else ""
-        what = f": {left}" if left else ""
-        return Judgement(_ASK, self.id, f"It may change something, and no rule allows it{what}.")
-
-
-class _Together:
-    """Allows a line of several commands if each of them is allowed by some rule."""
-
-    id = BuiltIn.TOGETHER.value
-
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self._rules = tuple(rules)
-
-    def judge(self, facts: Facts) -> Judgement | None:
-        line = facts.line
-        if line is None or line.uncovered(*_patterns(self._rules)):
-            return None
-        used = [rule.id for rule in self._rules if line.uses(*_patterns([rule]))]
-        return Judgement(_ALLOW, "+".join(used), "Each of its commands is allowed by a rule.")
 
 
 class _Known(NamedTuple):
     """What a policy can know of a tool before there is a call."""
 
     habits: Habits
-    speakers: tuple[_Speaker, ...]
-    default: _Default
+    speakers: tuple[Speaker, ...]
+    default: Default
     quiet: FunctionTool | None
     """The tool, if nobody speaks about its calls and all of them only read, or none does."""
 
@@ -211,7 +100,7 @@ class Policy(Layer):
     def check(self, name: str) -> None:
         """Raise ToolDenied if no call of this tool can run, whatever its arguments (SEEDS A07)."""
         if self._allowed_tools is not None and name not in self._allowed_tools:
-            raise ToolDenied(name, _AllowList.id, "It isn't on the list of allowed tools.")
+            raise ToolDenied(name, AllowList.id, "It isn't on the list of allowed tools.")
         for rule in self._rules:
             if rule.verdict is _DENY and rule.unconditional and rule.may_concern(name):
                 raise ToolDenied(name, rule.id, rule.reason)
@@ -223,9 +112,9 @@ class Policy(Layer):
             known = self._study(call.tool)
         habits, speakers, default, quiet = known
         if quiet is not None and quiet.read_only is True:
-            return _READS
+            return READS
         facts, found = Facts(call, cwd, habits), None
-        speaker: _Speaker = default
+        speaker: Speaker = default
         try:
             for speaker in speakers:
                 said = speaker.judge(facts)
@@ -246,29 +135,42 @@ class Policy(Layer):
             self._compare(harness.tools)
         verdict, rule, reason = self.judge(call, harness.cwd)
         # Whoever was asked under another policy has answered, and a no stays a no.
-        if verdict is _ALLOW and not run.has_answer(call.call_id):
+        answered = run.answer is not None and self._was_answered(run, call)
+        if verdict is _ALLOW and not answered:
             call.allowed_by = rule
             return await next(run, call)
         if verdict is not _DENY:
-            return await self._ask(run, call, next, rule, reason)
+            return await self._ask(run, call, next, Judgement(_ASK, rule, reason), answered)
         run.take_answer(call.call_id)
         _note(run, call, _DENY, rule, reason)
         return denied(call, rule, reason)
 
-    async def _ask(self, run: Run, call: Call, next: Act, rule: str, reason: str) -> Observation:
-        before = None if run.has_answer(call.call_id) else remembered(run, call, rule)
+    async def _ask(
+        self, run: Run, call: Call, next: Act, judged: Judgement, answered: bool
+    ) -> Observation:
+        _, rule, reason = judged
+        # Its place among the layers: so it is known again after a restart.
+        asker = str(run.driver.layers.index(self))
+        before = None if answered else remembered(run, call, rule, asker)
         if before is not None:
             call.allowed_by = f"{BuiltIn.ALWAYS}:{before}"
             return await next(run, call)
-        request = request_for(run, call, rule, reason)
-        notes = run.notes.get(EventType.VERDICT, ())
-        if not any(note.get("digest") == request.digest for note in notes):
+        request = request_for(run, call, rule, reason, asker)
+        if (EventType.VERDICT, request.digest) not in run.named:
             _note(run, call, _ASK, rule, reason, digest=request.digest)
-        ready = await settle(run, call, request, self.approver, self.patience, self._objection(run))
+        who, how = self.approver, self._objection(run)
+        ready = await settle(run, call, request, who, self.patience, how, answered)
         if isinstance(ready, Observation):
             return ready
         ready.allowed_by = f"{BuiltIn.APPROVED}:{rule}"
         return await next(run, ready)
+
+    def _was_answered(self, run: Run, call: Call) -> bool:
+        """Whether a person answered this policy; or one that isn't among the layers any more."""
+        layers = run.driver.layers
+        others = [str(n) for n, each in enumerate(layers) if isinstance(each, Policy)]
+        others.remove(str(layers.index(self)))
+        return run.has_answer(call.call_id) and run.asked_by not in others
 
     def _objection(self, run: Run) -> Callable[[Call], str]:
         """Why an edited call can't run: what is denied stays denied, whoever wrote it."""
@@ -300,27 +202,23 @@ class Policy(Layer):
         habits = Habits(tool)
         rules = [rule for rule in self._rules if rule.may_concern(tool.name)]
         lines = [rule for rule in rules if rule.allows_commands]
-        speakers: list[_Speaker] = [_CommandLine()] if habits.runs_commands else []
+        speakers: list[Speaker] = [NeverRun()] if habits.runs_commands else []
         if not habits.touches_nothing:
-            speakers.append(_Credentials())
+            speakers.append(NoCredentials())
         if self._allowed_tools is not None:
-            speakers.append(_AllowList(self._allowed_tools))
+            speakers.append(AllowList(self._allowed_tools))
         speakers += rules
         if len(lines) > 1:
-            speakers.append(_Together(lines))
+            speakers.append(Together(lines))
         if habits.runs_commands:
-            speakers.append(_Unforeseen())
+            speakers.append(OnlyPlainLines())
         if self._mode is PermissionMode.PLAN:
-            speakers.append(_Plan())
+            speakers.append(PlanMode())
         asks = not speakers and self._mode is PermissionMode.DEFAULT
         quiet = habits.always_same if asks else None
-        known = _Known(habits, tuple(speakers), _Default(self._mode, _patterns(lines)), quiet)
+        known = _Known(habits, tuple(speakers), Default(self._mode, patterns_of(lines)), quiet)
         self._known[tool.name] = known
         return known
-
-
-def _patterns(rules: Iterable[Rule]) -> tuple[CommandPattern, ...]:
-    return tuple(rule.command_pattern for rule in rules if rule.command_pattern is not None)
 
 
 def _note(run: Run, call: Call, verdict: Verdict, rule: str, reason: str, **more: str) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,8 @@ MASK = "[secret hidden]"
 """Stands where a secret was. A call that has it in its arguments doesn't run."""
 
 SHORTEST, LONGEST = 8, 512
-"""How many characters a value has that can be found again."""
+"""How many characters a value has that is learned from arguments. Those of the environment may be
+longer."""
 
 MOST = 200
 """How many values are learned from arguments. Those of the environment don't count."""
@@ -54,16 +55,16 @@ _VARIABLE = re.compile(
 _BESIDE_NAME = re.compile(
     # In a header.
     r"""(authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token)\s+)?)([^\s"',;]{8,})"""
-    r"""|(\bbearer\s+)(?=\S*\d)([\w+/=.~-]{16,})"""
+    r"""|(\bbearer\s+)(?=\S{0,99}\d)([\w+/=.~-]{16,})"""
     # Behind a name: in quotes; for a variable of the shell and an option of a command, anything;
     # else only what doesn't look like code or talk.
     rf"""|((?:{_WORDS})["']?\s*[:=]\s*")([^"\n]{{8,}})(?=")"""
     rf"""|((?:{_WORDS})["']?\s*[:=]\s*')([^'\n]{{8,}})(?=')"""
     rf"""|((?-i:\b[A-Z][A-Z0-9_]*)(?<=KEY|ORD|SWD|KEN|RET|IAL|ALS|ASS|PAT)=)([^\s"'`$;&|]{{8,}})"""
     rf"""|(--[\w-]*(?:{_WORDS})[= ])([^\s"'`$;&|]{{8,}})"""
-    rf"""|((?:{_WORDS})["']?\s*[:=]\s*)(?=\S*[\d-])([\w+/=~-]{{8,}})(?![\w.(\[])"""
+    rf"""|((?:{_WORDS})["']?\s*[:=]\s*)(?=\S{{0,99}}[\d-])([\w+/=~-]{{8,}})(?![\w.(\[])"""
     # In an address.
-    r"""|(://[^\s/:@]*:)([^\s@]+)(?=@)"""
+    r"""|(://[^\s/:@"']{0,99}:)([^\s/@"',]{1,199})(?=@)"""
     # By its form.
     r"""|()(\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|AKIA[0-9A-Z]{16})\b)"""
     r"""|()(\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,})""",
@@ -118,7 +119,7 @@ class Values:
         """Whether there was a new one among them."""
         before = len(self._found)
         for value in map(str.strip, values):
-            if SHORTEST <= len(value) <= LONGEST and value != MASK:
+            if len(value) >= SHORTEST and value != MASK:
                 for written in (value, json.dumps(value)[1:-1], repr(value)[1:-1]):
                     self._found.setdefault(written, None)
         return len(self._found) > before
@@ -130,9 +131,10 @@ class Values:
         """The text without any of them, also where an output was wrapped within one."""
         flat = _WRAP.sub("", text) if "\n" in text else text
         for value in self._longest_first():
-            if value in flat:
+            if value in text:
                 text = text.replace(value, MASK)
-                text = self._pattern(value).sub(MASK, text) if "\n" in text else text
+            if value in flat and "\n" in text and len(value) <= LONGEST:
+                text = self._pattern(value).sub(MASK, text)
         return text
 
     def rests_hidden(self, text: str) -> str:
@@ -234,7 +236,24 @@ class Redactor:
         # First the names: what stands under one may turn up under another key before it.
         if len(self._learned) < MOST and self._learned.add(self._named(value)):
             self.harmless.clear()
-        return self._shown(value)
+        return self._event(value) if type(value) is FrozenDict else self._shown(value)
+
+    def _event(self, data: FrozenDict) -> FrozenDict:
+        """The data of an event, or a call in it: there the harness's own words stand."""
+        return self._pairs(data, self._own)
+
+    def _own(self, key: str, item: Any) -> Any:
+        if key in _OURS and type(item) is str:
+            return self._known(item) if key == "call_id" else self._name(item)
+        if key == "calls" and type(item) is FrozenList:
+            calls = [self._event(e) if type(e) is FrozenDict else self._shown(e) for e in item]
+            return item if all(map(is_, calls, item)) else FrozenList(calls)
+        return self._item(key, item)
+
+    def _pairs(self, items: FrozenDict, shown: Callable[[str, Any], Any]) -> FrozenDict:
+        pairs = {self._known(key): shown(key, item) for key, item in items.items()}
+        same = all(map(is_, pairs.values(), items.values())) and pairs.keys() == items.keys()
+        return items if same else FrozenDict(pairs)
 
     def _named(self, value: Any) -> set[str]:
         """What stands under the name of a secret and isn't a mere word."""
@@ -245,7 +264,7 @@ class Redactor:
                 found |= self._named(item) if known or not _NAME.search(key) else _texts(item)
         elif type(value) is FrozenList:
             found = found.union(*map(self._named, value))
-        return {each for each in found if not each.isidentifier()}
+        return {each for each in found if len(each) <= LONGEST and not _is_word(each)}
 
     def _shown(self, value: Any) -> Any:
         if type(value) is str:
@@ -254,15 +273,11 @@ class Redactor:
             shown = [self._shown(item) for item in value]
             return value if all(map(is_, shown, value)) else FrozenList(shown)
         if type(value) is FrozenDict:
-            pairs = {self._known(key): self._item(key, item) for key, item in value.items()}
-            same = all(map(is_, pairs.values(), value.values())) and pairs.keys() == value.keys()
-            return value if same else FrozenDict(pairs)
+            return self._pairs(value, self._item)
         return value
 
     def _item(self, key: str, item: Any) -> Any:
         """What is shown of a value under this key."""
-        if key in _OURS and type(item) is str:
-            return self._known(item) if key == "call_id" else self._name(item)
         if key in self._harmless_keys:
             return self._shown(item)
         if _NAME.search(key):
@@ -292,6 +307,11 @@ class Redactor:
                 self.harmless.add(text)
             return text
         return shown
+
+
+def _is_word(text: str) -> bool:
+    """Whether ordinary text and code are full of it."""
+    return text.isidentifier() and not any(char.isdigit() for char in text)
 
 
 def _masked(item: Any) -> Any:

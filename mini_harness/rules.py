@@ -235,6 +235,11 @@ class Rule:
             raise TypeError(f"The condition of rule {self.id!r} isn't a function: {self.when!r}.")
         if not isinstance(self.reason, str):
             raise TypeError(f"The reason of rule {self.id!r} isn't text: {self.reason!r}.")
+        if self.verdict is _ALLOW and self.path is not None and self.command is not None:
+            raise ValueError(
+                f"Rule {self.id!r} would allow a command in a path, and nothing bounds the paths "
+                "of a command. Give path for tools that declare theirs, or command alone."
+            )
         # So that a pattern that is none fails here, and not when a call is judged.
         _ = self.path_pattern, self.command_pattern
 

@@ -34,6 +34,9 @@ class Status(StrEnum):
 
 RUNNING = Status.RUNNING
 
+NAMED_BY = ("digest", "scope")
+"""The keys of a note by which it is found again."""
+
 
 class StopReason(StrEnum):
     """The closed list of reasons for which a run ends without an accepted answer."""
@@ -81,6 +84,8 @@ class Run:
         """What a paused run waits for: the details of the Pause."""
         self.notes: dict[EventType, list[FrozenDict]] = defaultdict(list)
         """What layers recorded of their own, by type, so that they find it again on resume."""
+        self.named: dict[tuple[EventType, str], FrozenDict] = {}
+        """The last note of its type with that digest or scope, so that nobody has to search."""
         self.output: Any = None
         self.error: BaseException | None = None
         """The error itself, if the run was stopped by one in this process."""
@@ -97,6 +102,8 @@ class Run:
         self.answer: dict[str, Any] | None = None
         """What a person said about what it waits for, until the next resume takes it."""
         self._asked_about = ""
+        self.asked_by = ""
+        """Which layer a person answered last."""
         self.harness: Harness | None = None
         """Who drives the run at this moment, in this process. Layers reach the record by it."""
         self.origin = 0.0
@@ -171,7 +178,7 @@ class Run:
         if self.answer is not None:
             raise NotWaiting(f"{self.id} has an answer already. Resume it: harness.resume(run).")
         self.answer = {**said, "digest": self.pause["digest"]}
-        self._asked_about = self.pause["call_id"]
+        self._asked_about, self.asked_by = self.pause["call_id"], self.pause.get("asker", "")
 
     def has_answer(self, call_id: str) -> bool:
         """Whether a person answered about this call, and nobody has taken the answer yet."""
@@ -215,6 +222,9 @@ class Run:
         meaning = MEANINGS.get(kind)
         if meaning is None:
             self.notes[kind].append(data)
+            for name in NAMED_BY:
+                if name in data:
+                    self.named[kind, data[name]] = data
         else:
             meaning(self, data)
 

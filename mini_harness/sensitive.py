@@ -24,10 +24,12 @@ LONGEST_PATH = 4096
 _ANYWHERE = re.compile(
     r"""
     / (?:
-        \.ssh | \.aws | \.azure | \.gnupg | \.docker | \.kube | \.config/(?:gcloud|gh)
+        \.ssh | \.aws | \.azure | \.gnupg | \.docker | \.kube | \.config/(?:gcloud|gh|hub)
+      | \.password-store | \.local/share/keyrings | \.cargo/credentials(?:\.toml)?
+      | \.m2/settings\.xml | \.cache/huggingface/token
       | (?: [._]netrc | \.pgpass | \.pypirc | \.npmrc | \.git-credentials | \.envrc
           | id_(?:rsa|dsa|ecdsa|ed25519) (?:_sk)?
-          | [^/]* \. (?:pem|p12|pfx|ppk)
+          | [^/]* \. (?:pem|p12|pfx|ppk|key) | \.vault-token | \.my\.cnf | \.htpasswd
           | (?! (?:process|import\.meta|example|sample|template) \.env ) [^/]* \.env
         ) (?: ~ | \. (?:old|bak|orig|save|backup) )?
       | \.env \. (?! (?:example|sample|template) (?:/|\Z) ) [^/]*
@@ -71,10 +73,17 @@ def is_sensitive(path: str) -> bool:
 
 
 def path_texts(text: str) -> Iterator[str]:
-    """A text, and every part of it that could be a path: ``file:///x``, ``path=x``, ``x:1``."""
+    """A text, and every part of it that could be a path: ``file:///x``, ``path=x``, ``-fx``.
+
+    Of a sentence only what begins like an absolute path: it may well speak of a ``.env`` file.
+    """
     yield text
+    if text[:1] == "-" and len(text) > 2:
+        yield text[2:]
     pieces = _NOT_IN_PATHS.split(text)
-    yield from pieces if len(pieces) > 1 else ()
+    if len(text.split()) > 2:
+        pieces = [piece for piece in pieces if piece[:1] in ("/", "~")]
+    yield from pieces if pieces != [text] else ()
 
 
 def place_of(text: str, cwd: str) -> Place:

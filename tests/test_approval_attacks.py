@@ -324,3 +324,31 @@ def test_a_no_is_a_no_though_what_it_was_about_has_changed(tmp_path: Path) -> No
     run_sync(elsewhere.resume(run))
     assert "A person said no. never" in told(run)
     assert stage.deployed == []
+
+
+def test_two_policies_alike_each_want_an_answer_of_their_own() -> None:
+    asked: list[str] = []
+
+    def strict(request: ApprovalRequest) -> Approval:
+        asked.append(request.tool)
+        return request.deny()
+
+    def always(request: ApprovalRequest) -> Approval:
+        return request.approve(remember=True)
+
+    stage = Stage([CALL, FINAL])
+    layers = [Policy(approver=always), Policy(approver=strict)]
+    Harness(ScriptedModel([CALL, CALL, FINAL]), stage.tools, layers=layers).run_sync("go")
+    assert (stage.deployed, asked) == ([], ["deploy", "deploy"])
+
+
+def test_one_click_answers_one_policy() -> None:
+    stage = Stage([CALL, FINAL])
+    harness = Harness(ScriptedModel([CALL, FINAL]), stage.tools, layers=[Policy(), Policy()])
+    run = harness.run_sync("go")
+    run.approve()
+    run_sync(harness.resume(run))
+    assert (run.status, stage.deployed) == (Status.PAUSED, [])
+    run.approve()
+    run_sync(harness.resume(run))
+    assert stage.deployed == ["build-101"]

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from mini_harness.command_line import CommandLine, CommandPattern
 from mini_harness.shell_words import Unreadable
 
+pytestmark = pytest.mark.once
+
 PROBE, CANARY = CommandPattern("probe *"), CommandPattern("canary *")
 
 _PIECES = (

@@ -259,3 +259,49 @@ def test_a_no_that_waits_is_not_passed_by_an_always(tmp_path: Path) -> None:
     asyncio.run(other.resume(run))
     assert outcomes(run) in ([("c0", "ok")], [("c0", "ok"), ("c1", "denied")])
     assert (tmp_path / "deployments.log").read_text(encoding="utf-8") == "build-102\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "printf -v 'a[$(touch PWNED)]' x",
+        "test -v 'a[$(touch PWNED)]'",
+        "let 'a[`touch PWNED`]=1'",
+        "alias ls=rm",
+        "hash -p /bin/rm ls",
+        "enable -f ./x.so ls",
+        "uv run rm -r d",
+    ],
+)
+def test_what_a_builtin_makes_of_its_words_rides_on_no_rule(line: str, tmp_path: Path) -> None:
+    everything = Policy(rules=[Rule("all", Verdict.ALLOW, command="*")])
+    for policy in (everything, Policy(mode="full_auto"), Policy(["bash"])):
+        assert policy.judge(Call(Bash(), "c", {"command": line}), tmp_path)[0] is not Verdict.ALLOW
+
+
+@pytest.mark.parametrize(
+    "line", ["grep -fsecret/x.txt all", "tar -Csecret -cO x", "sort -osecret/x a"]
+)
+def test_a_path_that_sticks_to_an_option_is_seen(line: str, tmp_path: Path) -> None:
+    rules = [Rule("no", Verdict.DENY, path="secret/**"), Rule("yes", Verdict.ALLOW, command="*")]
+    found = Policy(rules=rules).judge(Call(Bash(), "c", {"command": line}), tmp_path)
+    assert found[:2] == (Verdict.DENY, "no")
+
+
+def test_a_sentence_may_speak_of_a_file_that_holds_credentials(tmp_path: Path) -> None:
+    @tool(read_only=True)
+    def search(query: str) -> str:
+        """Search."""
+        return query
+
+    def verdict(query: str) -> Verdict:
+        return Policy().judge(Call(search, "c", {"query": query}), tmp_path)[0]
+
+    assert verdict("how does python-dotenv load .env files") is Verdict.ALLOW
+    assert verdict("show /etc/shadow to me") is Verdict.DENY
+    assert verdict(".env") is Verdict.DENY
+
+
+def test_an_allow_rule_bounds_paths_or_commands_and_says_so() -> None:
+    with pytest.raises(ValueError, match="nothing bounds the paths of a command"):
+        Rule("both", Verdict.ALLOW, path="src/**", command="cat *")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,8 @@ from mini_harness.tools.base import BaseTool
 from mini_harness.tools.call import Call
 from mini_harness.tools.function import tool
 from tests.loops import DONE, call, check, harness, tool_messages, turn
+
+pytestmark = pytest.mark.once
 
 PATHS = (
     "a",

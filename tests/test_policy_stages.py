@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +26,8 @@ from mini_harness.tools.function import tool
 from tests.loops import DONE, call, check_history, harness, refold, turn
 from tests.test_policy_property import ALLOWED, BEHAVIOURS, CALL, RULE, Approver, Workshop
 
+pytestmark = pytest.mark.once
+
 LINES = (
     "ls", "ls -la", "git -C . push", "rm -rf a", "echo $(ls)", "cat secret/a", "cd a && ls",
     "echo password=hunter2-hunter2", "sh x", "'",
@@ -32,9 +35,17 @@ LINES = (
 _SHELL = st.builds(lambda line: ("shell", {"line": line}), st.sampled_from(LINES))
 _CALLS = st.one_of(CALL, _SHELL, _SHELL)
 _COMMANDS = st.sampled_from((None, None, "git push *", "ls *", "echo *", "*"))
+
+
+def _rule_about_commands(parts: dict[str, Any], name: str | None, command: Any) -> dict[str, Any]:
+    """A rule that allows can't bound both."""
+    bounded = {"path": None} if command and parts["verdict"] is Verdict.ALLOW else {}
+    return {**parts, "tool": name or parts["tool"], "command": command, **bounded}
+
+
 _RULES = st.lists(
     st.builds(
-        lambda parts, name, command: {**parts, "tool": name or parts["tool"], "command": command},
+        _rule_about_commands,
         RULE, st.sampled_from((None, None, "shell")), _COMMANDS,
     ), max_size=2,
 ).map(lambda found: [Rule(f"rule-{at}", **parts) for at, parts in enumerate(found)])  # fmt: skip

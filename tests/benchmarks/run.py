@@ -26,7 +26,7 @@ from mini_harness.tools.base import Tool, ToolSchema
 from mini_harness.tools.function import function_tool
 from mini_harness.trace import Trace
 
-ROUNDS = 20
+ROUNDS = 12
 IMPORTS = 5
 SLICE = 100
 """Steps that are timed together."""

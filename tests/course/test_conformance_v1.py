@@ -11,6 +11,8 @@ from mini_harness.course.exercises import exercise
 from mini_harness.course.judge import judge
 from mini_harness.course.prove import graded
 
+pytestmark = pytest.mark.once
+
 PURSUE = exercise("v0-act").solution + exercise("v0-turns").solution
 SOLUTIONS = {name: exercise(f"v1-{name}").solution for name in ("judge", "guard", "trace")}
 WHOLE = (PURSUE, *SOLUTIONS.values())

@@ -11,6 +11,8 @@ from mini_harness.trace import Trace
 from mini_harness.views.explorer import MESSAGES, TraceExplorer
 from tests.traces import Written, guarded, happy, long
 
+pytestmark = pytest.mark.once
+
 NASTY = "\x1b[2K\rALL PASSED\u202e <script>"
 
 
