@@ -97,7 +97,8 @@ class ApprovalRequest:
 
     @property
     def always(self) -> str:
-        """What ``remember`` would allow from then on, and nothing else."""
+        """What ``remember`` would allow from then on, and nothing else. After an edit, these are
+        the edited arguments."""
         return f"{self.tool} with exactly these arguments, until this run ends"
 
     def __str__(self) -> str:

@@ -11,7 +11,8 @@ nobody needs to see. So does a person who is asked: a secret that the model made
 command.
 
 It is a filter and no proof. It doesn't find a secret that nobody named, one of fewer than 8
-characters, or one that was encoded.
+characters, one that is a mere word, one that was encoded, or one that a variable got while the run
+was on. What a tool raises isn't changed: ``run.unwrap()`` may raise it with a secret in its text.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ _told: set[str] = set()
 
 
 def hide(value: str) -> None:
-    """Take this text for a secret from now on, in every record of this process.
+    """Take this text for a secret, in every run of this process that begins or goes on later.
 
     Raises ValueError for one that is so short that ordinary text would be hidden with it.
     """

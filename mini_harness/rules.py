@@ -200,7 +200,8 @@ class Rule:
     with its links followed; one command on the line, at any depth. A rule that allows is for a
     call only if *everything* fits: all paths that the tool declares, with links followed; all
     commands of a line that is plain. Several rules that allow commands may do that together. A path
-    alone never allows a command line, and nothing allows one that isn't plain.
+    never allows a command line, and nothing allows one that isn't plain. A folder that is denied
+    isn't closed to what reads the folder around it: ``grep -r x .``.
 
     Of a command, a rule that restricts compares the program, whatever its folder, and then wants
     its other words in this order, with anything between: ``git push`` is also for
