@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from IPython.core.displaypub import CapturingDisplayPublisher
-from IPython.core.interactiveshell import InteractiveShell
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -33,6 +31,7 @@ from mini_harness.redact import MASK, MOST, Redactor, hide
 from mini_harness.tools.shell import Bash
 from mini_harness.views import ApprovalPanel
 from mini_harness.views.explorer import TraceExplorer
+from tests.displays import displayed
 
 SECRET = "tvly-0123456789abcdef"
 
@@ -344,13 +343,6 @@ def test_a_call_that_is_read_back_with_a_mask_in_it_never_runs() -> None:
     assert MASK in seen["tool_result"]
 
 
-def displayed(widget: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    publisher = CapturingDisplayPublisher()
-    monkeypatch.setattr(InteractiveShell.instance(), "display_pub", publisher)
-    widget._ipython_display_()
-    return str(publisher.outputs)
-
-
 def test_no_secret_is_in_any_table_drawing_widget_export_or_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -392,8 +384,8 @@ def test_no_secret_is_in_any_table_drawing_widget_export_or_file(
         str(trace.to_dicts()),
         repr(trace.events),
         *(explorer.page(number + 1) for number in range(len(explorer.events))),
-        displayed(explorer, monkeypatch),
-        displayed(ApprovalPanel(asks, paused), monkeypatch),
+        str(displayed(explorer, monkeypatch)),
+        str(displayed(ApprovalPanel(asks, paused), monkeypatch)),
         *(span.to_json() for span in spans.get_finished_spans()),
         f"{run} {run.unwrap()} {paused}",
         *(

@@ -3,13 +3,12 @@
 from typing import Any
 
 import pytest
-from IPython.core.displaypub import CapturingDisplayPublisher
-from IPython.core.interactiveshell import InteractiveShell
 
 from mini_harness import ApprovalRequest, Harness, Policy, Run, ScriptedModel, Status, tool
 from mini_harness.frozen import parse_object
 from mini_harness.redact import MASK
 from mini_harness.views import ApprovalPanel, ask_here
+from tests.displays import displayed
 
 
 @tool(paths=())
@@ -24,19 +23,11 @@ def paused(text: str, **more: str) -> tuple[Harness, Run]:
     return harness, harness.run_sync("say it")
 
 
-def shown(panel: ApprovalPanel, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    publisher = CapturingDisplayPublisher()
-    monkeypatch.setattr(InteractiveShell.instance(), "display_pub", publisher)
-    panel._ipython_display_()
-    data: dict[str, Any] = publisher.outputs[0]["data"]
-    return data
-
-
 def test_a_static_page_shows_what_is_asked_and_nothing_in_it_is_markup(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """report N07, P07"""
-    data = shown(ApprovalPanel(*paused("<img src=x onerror=alert(1)>\u202e")), monkeypatch)
+    data = displayed(ApprovalPanel(*paused("<img src=x onerror=alert(1)>\u202e")), monkeypatch)
     assert "&lt;img src=x onerror=alert(1)&gt;\\u202e" in data["text/html"]
     assert "<img" not in data["text/html"]
     assert "say waits for your answer" in data["text/plain"]
@@ -55,14 +46,14 @@ def test_the_editable_arguments_are_json_in_which_nothing_hides() -> None:
 def test_a_secret_does_not_show_in_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
     """report P08"""
     panel = ApprovalPanel(*paused("hello", api_key="abcdef0123456789"))
-    everything = f"{shown(panel, monkeypatch)} {panel._form.arguments.value} {panel!r}"
+    everything = f"{displayed(panel, monkeypatch)} {panel._form.arguments.value} {panel!r}"
     assert "abcdef0123456789" not in everything
     assert MASK in everything
 
 
 def test_a_panel_of_a_run_that_is_over_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     harness = Harness(ScriptedModel([{"type": "final", "output": "<done>"}]))
-    data = shown(ApprovalPanel(harness, harness.run_sync("go")), monkeypatch)
+    data = displayed(ApprovalPanel(harness, harness.run_sync("go")), monkeypatch)
     assert "is completed: &lt;done&gt;" in data["text/html"]
 
 

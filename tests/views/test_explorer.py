@@ -1,27 +1,16 @@
 """The explorer, without a browser: what it shows of each event, and where no widget lives."""
 
-from typing import Any
-
 import pytest
-from IPython.core.displaypub import CapturingDisplayPublisher
-from IPython.core.interactiveshell import InteractiveShell
 
 from mini_harness.clock import VirtualClock
 from mini_harness.trace import Trace
 from mini_harness.views.explorer import MESSAGES, TraceExplorer
+from tests.displays import displayed
 from tests.traces import Written, guarded, happy, long
 
 pytestmark = pytest.mark.once
 
 NASTY = "\x1b[2K\rALL PASSED\u202e <script>"
-
-
-def bundle(explorer: TraceExplorer, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    publisher = CapturingDisplayPublisher()
-    monkeypatch.setattr(InteractiveShell.instance(), "display_pub", publisher)
-    explorer._ipython_display_()
-    data: dict[str, Any] = publisher.outputs[0]["data"]
-    return data
 
 
 def page(explorer: TraceExplorer) -> str:
@@ -107,7 +96,7 @@ def test_nothing_of_a_run_becomes_markup_or_hides(monkeypatch: pytest.MonkeyPatc
     run.end(NASTY, NASTY, NASTY + "x" * 9_000, outcome="error")
     explorer = TraceExplorer(run.trace)
     pages = [explorer.page(n + 1) for n in range(4)]
-    data = bundle(explorer, monkeypatch)
+    data = displayed(explorer, monkeypatch)
     for text in [*pages, data["text/html"], data["text/plain"]]:
         assert "<script>" not in text.replace(data["text/plain"], "")
         assert all(char.isprintable() or char == "\n" for char in text)
@@ -127,7 +116,7 @@ def test_what_the_model_saw_is_shown_as_it_was() -> None:
 def test_a_card_and_a_line_stand_beside_the_widget(monkeypatch: pytest.MonkeyPatch) -> None:
     """report N07"""
     trace = happy()
-    data = bundle(TraceExplorer(trace), monkeypatch)
+    data = displayed(TraceExplorer(trace), monkeypatch)
     assert data["text/plain"] == f"Explorer of {trace.runs[0]}: 6 events to step through"
     assert trace.table()._repr_html_() in data["text/html"]
     assert "application/vnd.jupyter.widget-view+json" in data

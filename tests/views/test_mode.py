@@ -1,34 +1,22 @@
 """The toggle, without a browser: what it shows, and what it hands out."""
 
-from typing import Any
-
 import pytest
-from IPython.core.displaypub import CapturingDisplayPublisher
-from IPython.core.interactiveshell import InteractiveShell
 
 from mini_harness.clock import RealClock, VirtualClock
 from mini_harness.models.anthropic import AnthropicModel
 from mini_harness.models.mode import Mode
 from mini_harness.models.scripted import ScriptedModel
 from mini_harness.views import ModeToggle
+from tests.displays import displayed
 
 KEY = "not-a-real-key"
 REAL = Mode("real", "key and model are set", "claude-haiku-5-5", KEY)
 OFFLINE = Mode("offline", "no key <here>")
 
 
-def shown(toggle: ModeToggle, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    shell = InteractiveShell.instance()
-    publisher = CapturingDisplayPublisher()
-    monkeypatch.setattr(shell, "display_pub", publisher)
-    toggle._ipython_display_()
-    data: dict[str, Any] = publisher.outputs[0]["data"]
-    return data
-
-
 def test_it_shows_a_card_and_a_line_beside_the_widget(monkeypatch: pytest.MonkeyPatch) -> None:
     """report N07"""
-    data = shown(ModeToggle(OFFLINE), monkeypatch)
+    data = displayed(ModeToggle(OFFLINE), monkeypatch)
     assert data["text/plain"] == "Model: offline (no key <here>; API key: not set)"
     assert "no key &lt;here&gt;" in data["text/html"]
     assert "application/vnd.jupyter.widget-view+json" in data
@@ -36,7 +24,7 @@ def test_it_shows_a_card_and_a_line_beside_the_widget(monkeypatch: pytest.Monkey
 
 def test_it_never_shows_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     toggle = ModeToggle(REAL)
-    assert KEY not in f"{shown(toggle, monkeypatch)} {toggle!r} {toggle._says.value}"
+    assert KEY not in f"{displayed(toggle, monkeypatch)} {toggle!r} {toggle._says.value}"
 
 
 def test_it_hands_out_the_model_and_the_clock_of_the_mode() -> None:
@@ -81,7 +69,7 @@ def test_one_click_switches_once_however_often_it_is_shown(monkeypatch: pytest.M
     monkeypatch.setattr("mini_harness.views.mode.choose_mode", choose)
     old, new = ModeToggle(OFFLINE), ModeToggle(OFFLINE)
     for _ in range(2):
-        shown(new, monkeypatch)
+        displayed(new, monkeypatch)
     for value in (True, True, False, False):
         new._real.value = value
     assert asked == ["real", "offline"]
