@@ -10,7 +10,7 @@ the next one in:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
@@ -36,9 +36,9 @@ class Feedback:
 
 
 Proposal = Turn | Final | UnknownDecision
-Decide = Callable[[Run, View], Awaitable[Proposal]]
-Act = Callable[[Run, Call], Awaitable[Observation]]
-Finish = Callable[[Run, Final], Awaitable[Any]]
+Decide = Callable[[Run, View], Coroutine[Any, Any, Proposal]]
+Act = Callable[[Run, Call], Coroutine[Any, Any, Observation]]
+Finish = Callable[[Run, Final], Coroutine[Any, Any, Any]]
 
 
 class Layer:

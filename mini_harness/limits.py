@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from mini_harness.approval import ToolDenied
 from mini_harness.layer import Act, Decide, Layer, Proposal, Stop, View
 from mini_harness.protocol import Message, Observation, Outcome, UnknownDecision, UnknownTool
@@ -31,9 +34,10 @@ class MaxSteps(Layer):
             raise ValueError(f"The limit of steps is {limit}, but must be at least 1.")
         self.limit = limit
 
-    async def decide(self, run: Run, view: View, next: Decide) -> Proposal:
+    def decide(self, run: Run, view: View, next: Decide) -> Coroutine[Any, Any, Proposal]:
+        # Nothing is waited for here, so it isn't async: what comes next is simply handed on.
         if run.step < self.limit:
-            return await next(run, view)
+            return next(run, view)
         error = MaxStepsExceeded(self.limit)
         raise Stop(StopReason.MAX_STEPS, error, limit=self.limit, used=run.step)
 

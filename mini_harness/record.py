@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from functools import lru_cache
 from itertools import count
+from types import MethodType
 from typing import Any
 
 from mini_harness.clock import Clock
@@ -41,8 +42,7 @@ class Record:
     def __init__(self, sinks: Iterable[Sink], clock: Clock) -> None:
         """Raises TypeError for what can't record: also for a lone sink that is in no list."""
         self.sinks = _checked(sinks)
-        self._keep: Sink = self.sinks[0] if self.sinks else _nobody
-        self._others = self.sinks[1:]
+        self._keep, *self._others = map(_called, self.sinks or (_nobody,))
         self.clock = clock
         self._monotonic, self._time = clock.monotonic, clock.time
         self.redactor = Redactor()
@@ -222,6 +222,12 @@ def _checked(sinks: Iterable[Sink]) -> tuple[Sink, ...]:
         if inspect.iscoroutinefunction(sink):
             raise TypeError(f"{sink!r} is async, and nobody would wait for it.")
     return found
+
+
+def _called(sink: Sink) -> Sink:
+    """What a call of the sink comes to. To look it up anew for every event takes time."""
+    called = getattr(sink, "__call__", None)  # noqa: B004 - wanted, not only tested for
+    return called if isinstance(called, MethodType) else sink
 
 
 @lru_cache(maxsize=1024)
