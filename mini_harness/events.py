@@ -104,6 +104,8 @@ def _gist(type: EventType, data: FrozenDict) -> str:
             what = f"{data['verdict']} {data['tool']} by rule {data['rule']}: {data['reason']}"
         case EventType.APPROVAL:
             what = f"{data['by']} {'approved' if data['approved'] else 'denied'} {data['tool']}"
+        case EventType.HOOK if "hook" in data:
+            what = f"{data['event']}: {data['hook']} {data['result']}. {data['reason']}"
         case EventType.PAUSE if "digest" in data:
             what = f"{data['tool']} waits for an answer"
         case _:

@@ -24,7 +24,7 @@ REASONED, END = 120, 48
 """How many of one in which somebody decides, and how many of them are its last ones: there a
 reason says what it is about."""
 
-_REASONED = (EventType.VERDICT, EventType.PAUSE, EventType.APPROVAL)
+_REASONED = (EventType.VERDICT, EventType.PAUSE, EventType.APPROVAL, EventType.HOOK)
 
 COLUMNS = ("#", "step", "at", "took", "type", "what")
 _LEFT = ("run", "type", "what")
@@ -197,6 +197,12 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else canonical(value)
 
 
+def _hook(data: Data) -> str:
+    about = f" {data['tool']}" if data.get("tool") else ""
+    why = f": {data['reason']}" if data.get("reason") else ""
+    return f"{data.get('event')}{about}: {data.get('hook')} {data.get('result')}{why}"
+
+
 _GISTS: dict[EventType, Callable[[Data], str]] = {
     EventType.MESSAGE: _message,
     EventType.MODEL_DECISION: _decision,
@@ -206,6 +212,7 @@ _GISTS: dict[EventType, Callable[[Data], str]] = {
     EventType.VERDICT: _verdict,
     EventType.APPROVAL: _approval,
     EventType.PAUSE: _pause,
+    EventType.HOOK: _hook,
     EventType.FINAL: _final,
     EventType.STOP: _stop,
 }

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Collection
+import json
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -22,6 +26,8 @@ from mini_harness.tools.registry import ToolRegistry
 
 _MASK = MASK.encode()
 _BRACKET = _MASK[0]
+_LONG = re.compile(rb"\d{16}")
+"""An integer may lose digits as a float from 16 on."""
 _OK = Outcome.OK
 _NOTHING = FrozenDict()
 _new = tuple.__new__
@@ -72,6 +78,8 @@ class Call:
                 "Give the secret itself, or do without it."
             )
         parsed: BaseModel = validator.validate_json(text, strict=True, extra="forbid")
+        if _takes_floats(self.tool.input_model) and _LONG.search(text):
+            _refuse_rounded(self.arguments, parsed)
         return parsed
 
     @property
@@ -122,6 +130,36 @@ def _object(arguments: Any) -> FrozenDict:
         kind = "text" if isinstance(frozen, str) else type(arguments).__name__
         raise InvalidArguments(f"The arguments must be a JSON object, but they are {kind}.")
     return frozen
+
+
+@lru_cache(maxsize=1024)
+def _takes_floats(model: type[BaseModel]) -> bool:
+    return '"number"' in json.dumps(model.model_json_schema())
+
+
+def _refuse_rounded(arguments: Any, parsed: BaseModel) -> None:
+    """Raise InvalidArguments for an integer that became another number, as 2**53 + 1 would."""
+    became = {item for item in _leaves(parsed.model_dump()) if type(item) is float}
+    for item in _leaves(arguments):
+        if type(item) is int and item not in became and _as_float(item) in became:
+            raise InvalidArguments(
+                f"An argument is {shown(item):.40}, which has more digits than a float can hold."
+            )
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _as_float(number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(math.inf, number)
 
 
 def _explain(tool: BaseTool, error: ValidationError) -> str:

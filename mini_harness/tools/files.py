@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
 import io
 import os
 import stat
 from pathlib import Path
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 from pydantic import BaseModel, Field
 
@@ -26,12 +27,17 @@ from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
 MAX_BYTES = 50 * 1024
 """The longest answer of ``read_file``, in UTF-8 bytes, its closing note included."""
 
+MAX_WHOLE = 10 * 1024 * 1024
+"""The largest file, in bytes, that is read as a whole: to be hashed, edited or overwritten."""
+
+READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""How to open a file that may have become a FIFO meanwhile: without waiting for anybody."""
+
 _NOTE_ROOM = 256
 _BLOCK = 65_536
 _BINARY_LOOK = 8_192
 _BOM = b"\xef\xbb\xbf"
 _DESCRIPTORS = Path("/proc/self/fd")
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _KINDS = {
     stat.S_IFIFO: "FIFO",
     stat.S_IFSOCK: "socket",
@@ -96,8 +102,8 @@ def _open_place(root: Path, path: str) -> int:
         held = _DESCRIPTORS / str(place)
         if not held.readlink().is_relative_to(os.path.realpath(root)):
             raise _outside(path)
-        _refuse_irregular(os.fstat(place), path)
-        return os.open(held, _READ | os.O_CLOEXEC)
+        refuse_irregular(os.fstat(place), path)
+        return os.open(held, READ | os.O_CLOEXEC)
     finally:
         os.close(place)
 
@@ -105,11 +111,11 @@ def _open_place(root: Path, path: str) -> int:
 def _open_checked(root: Path, path: str) -> int:
     """Elsewhere: compare, open, and compare what was opened."""
     place = resolve_inside(root, path)
-    _refuse_irregular(place.stat(), path)
-    descriptor = os.open(place, _READ | getattr(os, "O_NOFOLLOW", 0))
+    refuse_irregular(place.stat(), path)
+    descriptor = os.open(place, READ | getattr(os, "O_NOFOLLOW", 0))
     try:
         opened = os.fstat(descriptor)
-        _refuse_irregular(opened, path)
+        refuse_irregular(opened, path)
         if not os.path.samestat(opened, resolve_inside(root, path).lstat()):
             raise _outside(path)
     except OSError:
@@ -123,13 +129,51 @@ def _outside(path: str) -> PermissionError:
     return PermissionError(errno.EACCES, reason, path)
 
 
-def _refuse_irregular(status: os.stat_result, path: str) -> None:
+def refuse_irregular(status: os.stat_result, path: str) -> None:
+    """Raise IsADirectoryError or PermissionError for whatever isn't a regular file."""
     kind = stat.S_IFMT(status.st_mode)
     if kind == stat.S_IFDIR:
         raise IsADirectoryError(errno.EISDIR, "It is a directory", path)
     if kind != stat.S_IFREG:
         reason = f"It is a {_KINDS.get(kind, 'special file')}, not a regular file"
         raise PermissionError(errno.EACCES, reason, path)
+
+
+def read_whole(file: BinaryIO, path: str) -> bytes:
+    """All that is in an open file. Raises OSError for more than MAX_WHOLE bytes."""
+    data = file.read(MAX_WHOLE + 1)
+    if len(data) > MAX_WHOLE:
+        reason = f"It has more than {MAX_WHOLE:,} bytes, and that is too large for this tool"
+        raise OSError(errno.EFBIG, reason, path)
+    return data
+
+
+def name_inside(root: Path, place: Path) -> str:
+    """The path of a resolved place as seen from the workspace folder, with "/" in it."""
+    return readable(place.relative_to(os.path.realpath(root)).as_posix())
+
+
+def readable(name: str) -> str:
+    """A name that isn't UTF-8 in a form that can be recorded."""
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
+def shown_path(path: str) -> str:
+    """A path as it stands in a text: on one line, and nothing in it that can't be seen."""
+    return path if path.isprintable() else repr(path)
+
+
+def counted(number: int, what: str) -> str:
+    """``1 line``, ``2 lines``."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def note_of(file: str, data: bytes) -> dict[str, str]:
+    """What the metadata of a tool say of a file: its ``name_inside``, and a hash of all its bytes.
+
+    So the history of a run tells which content the model has seen last.
+    """
+    return {"file": file, "sha256": hashlib.sha256(data).hexdigest()}
 
 
 class ReadFileInput(BaseModel):
@@ -145,6 +189,7 @@ class ReadFile(BaseTool):
     at most MAX_BYTES. Where something is left out, the last line says so, and how to go on.
     A line ends with LF or CRLF and with nothing else. A byte order mark isn't shown. A file is
     binary if a NUL byte is in its first 8 KiB or in a line up to the last one shown.
+    The metadata are ``file`` and ``sha256`` (``note_of``), for a file of at most MAX_WHOLE bytes.
     """
 
     name = "read_file"
@@ -167,10 +212,12 @@ class ReadFile(BaseTool):
 
 
 def _read(root: Path, wanted: ReadFileInput) -> ToolResult:
-    shown = wanted.path if wanted.path.isprintable() else repr(wanted.path)
+    shown = shown_path(wanted.path)
     try:
         source = io.FileIO(open_inside(root, wanted.path))
         with io.BufferedReader(source, _BLOCK) as file:
+            # First the hash: if somebody writes to the file just now, it is the older content's.
+            note = _note(root, wanted.path, file)
             text = _select(file, wanted.offset, wanted.limit)
     except (FileNotFoundError, NotADirectoryError):
         return ToolResult(f"File not found: {shown}", is_error=True)
@@ -180,7 +227,23 @@ def _read(root: Path, wanted: ReadFileInput) -> ToolResult:
         return ToolResult(f"Binary file cannot be read as text: {shown}", is_error=True)
     except OSError as error:
         return ToolResult(f"Cannot read file: {shown}. {error.strerror or error}.", is_error=True)
-    return ToolResult(text or f"(no content in selected range for {shown})")
+    return ToolResult(text or f"(no content in selected range for {shown})", metadata=note)
+
+
+def _note(root: Path, path: str, file: _Reader) -> dict[str, str]:
+    """The note on an open file; none if it is too large, or isn't where its path leads any more."""
+    opened = os.fstat(file.fileno())
+    if opened.st_size > MAX_WHOLE:
+        return {}
+    try:
+        data = read_whole(file, path)
+        place = resolve_inside(root, path)
+        same = os.path.samestat(opened, place.lstat())
+    except OSError:
+        return {}
+    finally:
+        file.seek(0)
+    return note_of(name_inside(root, place), data) if same else {}
 
 
 def _select(file: _Reader, offset: int, limit: int) -> str:

@@ -68,14 +68,16 @@ async def run_process(
     env: Mapping[str, str],
     seconds: float,
     receive: Callable[[bytes], None],
+    stdin: int = subprocess.DEVNULL,
 ) -> Ended:
-    """Run a program, without input or terminal, for at most ``seconds`` of real time.
+    """Run a program, without a terminal, for at most ``seconds`` of real time.
 
-    ``receive`` gets its output in pieces, standard error included. The program has a thread of
-    its own, so the event loop goes on meanwhile. Cancelling ends the program first, whole, and
-    only then goes on up. Raises NotStarted.
+    Its input is nothing, or the file of the descriptor ``stdin``. ``receive`` gets its output in
+    pieces, standard error included. The program has a thread of its own, so the event loop goes
+    on meanwhile. Cancelling ends the program first, whole, and only then goes on up. Raises
+    NotStarted.
     """
-    job = _Job(argv, cwd, env, seconds, receive)
+    job = _Job(argv, cwd, env, seconds, receive, stdin)
     ended = asyncio.wrap_future(job.start())
     try:
         await asyncio.wait([ended])
@@ -102,11 +104,12 @@ class _Job:
         env: Mapping[str, str],
         seconds: float,
         receive: Callable[[bytes], None],
+        stdin: int,
     ) -> None:
         # The mark is a name and not a value, so that a harness inside a harness adds its own.
         self.mark = f"MINI_HARNESS_JOB_{secrets.token_hex(8)}"
         self.argv, self.cwd, self.env = argv, cwd, {**env, self.mark: "1"}
-        self.seconds = seconds
+        self.seconds, self.stdin = seconds, stdin
         self.receive = receive
         self.unwanted = threading.Event()
         self.result: Future[Ended] = Future()
@@ -146,7 +149,7 @@ class _Job:
                 self.argv,
                 cwd=self.cwd,
                 env=self.env,
-                stdin=subprocess.DEVNULL,
+                stdin=self.stdin,
                 stdout=pipe.entrance,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

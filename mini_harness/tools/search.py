@@ -15,7 +15,11 @@ class ToolSearchInput(BaseModel):
 
 
 class ToolSearch(BaseTool):
-    """List the tools whose name or description holds a text, in any case (SEEDS C26)."""
+    """List the tools whose name or description holds a text, in any case (SEEDS C26).
+
+    The names of what a query found are in the metadata, as ``found``: with ``DeferredTools`` the
+    model sees the schemas of these from its next turn on. To list all tools loads none.
+    """
 
     name = "tool_search"
     description = "List the available tools, or those whose name or description holds a text."
@@ -36,8 +40,11 @@ class ToolSearch(BaseTool):
             raise LookupError('There is no registry in context.metadata["tool_registry"].')
         wanted = arguments.query.strip().casefold()
         found = [
-            f"{tool.name}: {tool.description}"
+            tool
             for tool in registry.list_tools()
             if wanted in tool.name.casefold() or wanted in tool.description.casefold()
         ]
-        return ToolResult("\n".join(found) or f"(no tool matches {arguments.query!r})")
+        lines = [f"{tool.name}: {tool.description}" for tool in found]
+        metadata = {"found": [tool.name for tool in found]} if wanted and found else {}
+        text = "\n".join(lines) or f"(no tool matches {arguments.query!r})"
+        return ToolResult(text, metadata=metadata)

@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field
 from mini_harness.redact import is_secret_variable
 from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
 from mini_harness.tools.files import resolve_inside, unusable
+from mini_harness.tools.interactive import asks_questions
 from mini_harness.tools.process import Ended, NotStarted, run_process
 
 OUTPUT_LIMIT = 30_000
@@ -68,7 +69,16 @@ class Bash(BaseTool):
         return arguments.command
 
     async def execute(self, arguments: BashInput, context: ToolExecutionContext) -> ToolResult:
-        output = HeadTail(self.output_limit)
+        if part := asks_questions(arguments.command):
+            return ToolResult(
+                f"The command was not run: `{part}` would ask questions, and nobody can answer "
+                "them. Add its flag for that, such as --yes.",
+                is_error=True,
+                metadata={"interactive_required": True},
+            )
+        # A layer that keeps large outputs gives more room.
+        limit = context.metadata.get("output_room", self.output_limit)
+        output = HeadTail(limit)
         try:
             ended = await run_process(
                 [_shell(), "-c", "--", _checked(arguments.command)],
@@ -80,17 +90,18 @@ class Bash(BaseTool):
         except NotStarted as error:
             return ToolResult(f"The command was not run. {error}.", is_error=True)
         output.finish()
-        return self._result(arguments, ended, output)
+        return _result(arguments, ended, output, limit)
 
-    def _result(self, arguments: BashInput, ended: Ended, output: HeadTail) -> ToolResult:
-        first = ""
-        last = _verdict(ended)
-        if ended.timed_out:
-            first = f"Command timed out after {arguments.timeout_seconds} seconds.\n"
-        room = self.output_limit - len(first) - len(last)
-        metadata = {"returncode": ended.returncode, "timed_out": ended.timed_out}
-        is_error = bool(ended.returncode != 0 or ended.survivors)
-        return ToolResult(first + (output.text(room) or "(no output)") + last, is_error, metadata)
+
+def _result(arguments: BashInput, ended: Ended, output: HeadTail, limit: int) -> ToolResult:
+    first = ""
+    last = _verdict(ended)
+    if ended.timed_out:
+        first = f"Command timed out after {arguments.timeout_seconds} seconds.\n"
+    room = limit - len(first) - len(last)
+    metadata = {"returncode": ended.returncode, "timed_out": ended.timed_out}
+    is_error = bool(ended.returncode != 0 or ended.survivors)
+    return ToolResult(first + (output.text(room) or "(no output)") + last, is_error, metadata)
 
 
 def child_environment() -> dict[str, str]:

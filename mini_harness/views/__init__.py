@@ -3,5 +3,6 @@
 from mini_harness.views.approval import ApprovalPanel, ask_here
 from mini_harness.views.explorer import TraceExplorer
 from mini_harness.views.mode import ModeToggle
+from mini_harness.views.question import answer_here
 
-__all__ = ["ApprovalPanel", "ModeToggle", "TraceExplorer", "ask_here"]
+__all__ = ["ApprovalPanel", "ModeToggle", "TraceExplorer", "answer_here", "ask_here"]

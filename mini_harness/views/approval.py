@@ -8,27 +8,20 @@ import html
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import ipywidgets
-from IPython.core.getipython import get_ipython
 from IPython.display import display
 
 from mini_harness.approval import Approval, ApprovalRequest
 from mini_harness.frozen import FrozenDict, NotJson, canonical, parse_object, shown
 from mini_harness.loop import Harness
 from mini_harness.run import NotWaiting, Run
+from mini_harness.views.waiting import NO_BUTTONS, Answer, my_turn, somebody_is_here
 from mini_harness.visible import shortened, visible, visible_lines
-
-HEARTBEAT = 0.1
-"""Seconds. A cell that only waits doesn't notice the Stop button; one that wakes up does."""
 
 PAUSE_TO_READ = 0.7
 """Seconds until a question that follows another can be answered. The second click of a double click
 was meant for the one before."""
-
-HANDSHAKE = 3.0
-"""Seconds that a front end has to say that it has drawn the buttons."""
 
 _WIDE = {"width": "95%"}
 _TEXT = "white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.4; margin: 0"
@@ -232,26 +225,24 @@ async def ask_here(request: ApprovalRequest) -> Approval | None:
     Where buttons don't work it asks with ``input()``. Where no person is, nobody has decided: the
     run pauses.
     """
-    if not _somebody_is_here():
+    if not somebody_is_here():
         return None
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Approval] = loop.create_future()
-    drawn: asyncio.Future[None] = loop.create_future()
-    form = ApprovalForm(lambda given: _hand_over(loop, answer, given))
+    async with my_turn():
+        return await _asked(request)
+
+
+async def _asked(request: ApprovalRequest) -> Approval:
+    answer: Answer[Approval] = Answer()
+    form = ApprovalForm(answer.give)
     form.ask(request)
-    # The front end counts the views that it has drawn, if the count is there to begin with.
-    form.approve._view_count = 0
-    form.approve.observe(lambda _: _hand_over(loop, drawn, None), "_view_count")
-    display(form.box)
     said = "Stopped."
     try:
-        await _until(drawn, HANDSHAKE)
-        if not drawn.done():
-            said = "Buttons don't work in this front end. Answer below."
+        if not await answer.shown(form.box, form.approve):
+            said = NO_BUTTONS
             return _typed(request)
-        await _until(answer)
+        given = await answer.waited_for()
         said = ""
-        return answer.result()
+        return given
     finally:
         form.close(said)
 
@@ -280,31 +271,7 @@ def _escaped(text: str) -> str:
     return html.escape(visible_lines(text))
 
 
-def _hand_over(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], value: Any) -> None:
-    loop.call_soon_threadsafe(_set, future, value)
-
-
-def _set(future: asyncio.Future[Any], value: Any) -> None:
-    if not future.done():
-        future.set_result(value)
-
-
-async def _until(future: asyncio.Future[Any], seconds: float | None = None) -> None:
-    """Wait, and wake up again and again, so that the Stop button is noticed."""
-    loop = asyncio.get_running_loop()
-    end = None if seconds is None else loop.time() + seconds
-    while not future.done() and (end is None or loop.time() < end):
-        await asyncio.wait({future}, timeout=HEARTBEAT)
-
-
 def _typed(request: ApprovalRequest) -> Approval:
     print(request)  # noqa: T201
     reply = input("Type yes, or why not: ").strip()
     return request.approve() if reply.casefold() in ("y", "yes") else request.deny(reply)
-
-
-def _somebody_is_here() -> bool:
-    """Whether a person can answer: a front end says so with every cell that it sends."""
-    kernel = getattr(get_ipython(), "kernel", None)
-    parent = kernel.get_parent() if kernel is not None else {}
-    return bool(parent.get("content", {}).get("allow_stdin"))

@@ -31,6 +31,7 @@ _STORY = {
     EventType.VERDICT: "Verdict",
     EventType.PAUSE: "Pause",
     EventType.APPROVAL: "Approval",
+    EventType.HOOK: "Hook",
     EventType.TOOL_START: "Started",
     EventType.TOOL_RESULT: "Observation",
     EventType.TOOL_ERROR: "Observation",

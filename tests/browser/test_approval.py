@@ -213,6 +213,38 @@ def test_a_cell_can_wait_for_the_click(page: Page, lab: Lab) -> None:
     shot(page, "approval-waiting-cell")
 
 
+QUESTION = """
+from mini_harness import AskUser
+from mini_harness.views import answer_here
+
+asks = [
+    {"type": "tool", "name": "ask_user", "arguments": {"question": q, "choices": c}}
+    for q, c in (("Which <build>?", ["b-1", "b-2"]), ("Why?", []))
+]
+model = ScriptedModel([*asks, {"type": "final", "output": "done"}])
+asked = await Harness(model, [AskUser(answer_here)]).run("ask")
+print([m["tool_result"] for m in asked.history.messages if m["role"] == "tool"])
+"""
+
+
+def test_the_model_asks_and_a_person_answers_by_click_and_by_keyboard(page: Page, lab: Lab) -> None:
+    """B03: ask_user"""
+    opened(page, lab, SETUP, QUESTION)
+    menu(page, "Run", "Run All Cells")
+    asking = cell(page, 1)
+    expect(asking).to_contain_text("Which <build>?", timeout=SLOW)
+    button(asking, "b-2").click(timeout=SLOW)
+    expect(asking).to_contain_text("You answered: b-2")
+    expect(asking).to_contain_text("Why?")
+    field = asking.locator("input[type=text]").last
+    field.click(timeout=SLOW)
+    page.keyboard.insert_text("because")
+    page.keyboard.press("Tab")
+    shot(page, "question")
+    page.keyboard.press("Enter")
+    expect(asking).to_contain_text("['b-2', 'because']", timeout=SLOW)
+
+
 def test_the_stop_button_ends_a_waiting_cell_and_nothing_ran(page: Page, lab: Lab) -> None:
     opened(page, lab, SETUP, WAITING, "0", AFTER)
     menu(page, "Run", "Run All Cells")
