@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mini_harness.steps import BESIDE, STEPS, step
+from mini_harness.steps import MODULES, STEPS, step
 
 if TYPE_CHECKING:
     from mini_harness.approval import Approval as Approval
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mini_harness.clock import Clock as Clock
     from mini_harness.clock import RealClock as RealClock
     from mini_harness.clock import VirtualClock as VirtualClock
+    from mini_harness.deferred import DeferredTools as DeferredTools
     from mini_harness.events import Event as Event
     from mini_harness.events import EventType as EventType
     from mini_harness.events import Sink as Sink
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
     from mini_harness.frozen import NotJson as NotJson
     from mini_harness.history import History as History
     from mini_harness.history import HistoryError as HistoryError
+    from mini_harness.hook import Block as Block
+    from mini_harness.hook import Hook as Hook
+    from mini_harness.hook import HookEvent as HookEvent
+    from mini_harness.hook import HookInput as HookInput
+    from mini_harness.hooks import Hooks as Hooks
+    from mini_harness.hooks import PromptBlocked as PromptBlocked
     from mini_harness.layer import Failed as Failed
     from mini_harness.layer import Feedback as Feedback
     from mini_harness.layer import Interrupt as Interrupt
@@ -49,6 +56,8 @@ if TYPE_CHECKING:
     from mini_harness.models.scripted import DemoModel as DemoModel
     from mini_harness.models.scripted import ScriptedModel as ScriptedModel
     from mini_harness.models.scripted import ScriptEnded as ScriptEnded
+    from mini_harness.outputs import LargeOutput as LargeOutput
+    from mini_harness.parallel import ParallelReads as ParallelReads
     from mini_harness.policy import Policy as Policy
     from mini_harness.protocol import Decision as Decision
     from mini_harness.protocol import Final as Final
@@ -72,6 +81,7 @@ if TYPE_CHECKING:
     from mini_harness.run import StopReason as StopReason
     from mini_harness.speakers import PermissionMode as PermissionMode
     from mini_harness.sync import run_sync as run_sync
+    from mini_harness.tools.ask import AskUser as AskUser
     from mini_harness.tools.base import BaseTool as BaseTool
     from mini_harness.tools.base import Tool as Tool
     from mini_harness.tools.base import ToolExecutionContext as ToolExecutionContext
@@ -79,20 +89,29 @@ if TYPE_CHECKING:
     from mini_harness.tools.base import TransientError as TransientError
     from mini_harness.tools.call import Call as Call
     from mini_harness.tools.call import InvalidArguments as InvalidArguments
+    from mini_harness.tools.default import (
+        create_default_tool_registry as create_default_tool_registry,
+    )
+    from mini_harness.tools.edit import EditFile as EditFile
     from mini_harness.tools.files import ReadFile as ReadFile
     from mini_harness.tools.function import FunctionTool as FunctionTool
     from mini_harness.tools.function import tool as tool
+    from mini_harness.tools.grep import Grep as Grep
+    from mini_harness.tools.listing import Glob as Glob
+    from mini_harness.tools.listing import ListFiles as ListFiles
+    from mini_harness.tools.mcp.errors import McpError as McpError
+    from mini_harness.tools.mcp.errors import McpRequestFailed as McpRequestFailed
+    from mini_harness.tools.mcp.errors import McpServerFailed as McpServerFailed
+    from mini_harness.tools.mcp.server import McpServer as McpServer
+    from mini_harness.tools.mcp.tool import McpTool as McpTool
     from mini_harness.tools.registry import ToolRegistry as ToolRegistry
     from mini_harness.tools.search import ToolSearch as ToolSearch
     from mini_harness.tools.shell import Bash as Bash
+    from mini_harness.tools.todo import Todo as Todo
+    from mini_harness.tools.write import WriteFile as WriteFile
     from mini_harness.trace import Trace as Trace
 
-_HOMES = {
-    name: module
-    for adds in (*(each.adds for each in STEPS.values()), BESIDE)
-    for module, names in adds.items()
-    for name in names
-}
+_HOMES = {name: module for module, names in MODULES.items() for name in names}
 
 __all__ = ["STEPS", "step", *_HOMES]  # noqa: PLE0604 - all of them are names
 

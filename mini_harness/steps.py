@@ -74,6 +74,40 @@ _V1: dict[str, tuple[str, ...]] = {
     "mini_harness.trace": ("Trace",),
 }
 
+_V0B: dict[str, tuple[str, ...]] = {
+    "mini_harness.tools.places": (),
+    "mini_harness.tools.diff": (),
+    "mini_harness.tools.files": ("ReadFile",),
+    "mini_harness.tools.write": ("WriteFile",),
+    "mini_harness.tools.edit": ("EditFile",),
+    "mini_harness.tools.listing": ("Glob", "ListFiles"),
+    "mini_harness.tools.grep_child": (),
+    "mini_harness.tools.grep": ("Grep",),
+    "mini_harness.tools.interactive": (),
+    "mini_harness.tools.shell": ("Bash",),
+    "mini_harness.tools.search": ("ToolSearch",),
+    "mini_harness.tools.ask": ("AskUser",),
+    "mini_harness.tools.todo": ("Todo",),
+    "mini_harness.tools.default": ("create_default_tool_registry",),
+    "mini_harness.tools.mcp.errors": ("McpError", "McpRequestFailed", "McpServerFailed"),
+    "mini_harness.tools.mcp.names": (),
+    "mini_harness.tools.mcp.schema": (),
+    "mini_harness.tools.mcp.closed": (),
+    "mini_harness.tools.mcp.arguments": (),
+    "mini_harness.tools.mcp.content": (),
+    "mini_harness.tools.mcp.listing": (),
+    "mini_harness.tools.mcp.process": (),
+    "mini_harness.tools.mcp.session": (),
+    "mini_harness.tools.mcp.tool": ("McpTool",),
+    "mini_harness.tools.mcp.server": ("McpServer",),
+    "mini_harness.hook_commands": (),
+    "mini_harness.hook": ("Block", "Hook", "HookEvent", "HookInput"),
+    "mini_harness.hooks": ("Hooks", "PromptBlocked"),
+    "mini_harness.parallel": ("ParallelReads",),
+    "mini_harness.outputs": ("LargeOutput",),
+    "mini_harness.deferred": ("DeferredTools",),
+}
+
 
 @dataclass(frozen=True)
 class Step:
@@ -118,21 +152,45 @@ STEPS: Mapping[str, Step] = MappingProxyType(
 )
 """The steps that exist, in their order."""
 
+ROOMS: Mapping[str, Step] = MappingProxyType(
+    {
+        "v0b": Step(
+            "v0b",
+            "The tool system",
+            MappingProxyType(_V0B),
+            ("ParallelReads", "Hooks", "Policy", "LargeOutput", "DeferredTools"),
+        ),
+    }
+)
+"""Steps beside the ladder. They lean on it, and it never leans on them."""
+
+COURSE: Mapping[str, str] = MappingProxyType(
+    {"v0": LADDER["v0"], "v0b": ROOMS["v0b"].title, **LADDER}
+)
+"""The titles of all lessons, in the order in which one takes them."""
+
 BESIDE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "mini_harness.models.anthropic": ("AnthropicModel",),
         "mini_harness.models.mode": ("Mode", "choose_mode"),
         "mini_harness.tools.builds": (),
-        "mini_harness.tools.files": ("ReadFile",),
-        "mini_harness.tools.search": ("ToolSearch",),
-        "mini_harness.tools.shell": ("Bash",),
     }
 )
-"""What lies beside the ladder: vendor adapters and built-in tools."""
+"""What belongs to no step: vendor adapters, and the story's tools."""
+
+MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        **{m: names for each in STEPS.values() for m, names in each.adds.items()},
+        **{m: names for each in ROOMS.values() for m, names in each.adds.items()},
+        **BESIDE,
+    }
+)
+"""Every module with public names, or of a step, and the names."""
 
 
 def step(name: str) -> Step:
     """The step of this name. Raises ValueError that lists the steps there are."""
-    if name not in STEPS:
-        raise ValueError(f"There is no step {name!r}. The steps are: {', '.join(STEPS)}.")
-    return STEPS[name]
+    known = {**STEPS, **ROOMS}
+    if name not in known:
+        raise ValueError(f"There is no step {name!r}. The steps are: {', '.join(known)}.")
+    return known[name]

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 import mini_harness
-from mini_harness.steps import BESIDE, STEPS, Step, step
+from mini_harness.steps import BESIDE, MODULES, ROOMS, STEPS, Step, step
 
 PACKAGE = Path(mini_harness.__file__).parent
 ROOT = PACKAGE.parent
 NOTEBOOK = {"ipywidgets", "matplotlib", "IPython"}
-ADDED = {**{m: n for each in STEPS.values() for m, n in each.adds.items()}, **BESIDE}
-HOMES = {name: module for module, names in ADDED.items() for name in names}
+HOMES = {name: module for module, names in MODULES.items() for name in names}
 NOTEBOOK_ROOMS = ("mini_harness.views", "mini_harness.course")
 DOORS = {
     "mini_harness.trace": {"mini_harness.views.timeline", "mini_harness.views.timeline.Timeline"}
@@ -90,7 +89,8 @@ def upward_arrows(steps: Iterable[Step], imports: Mapping[str, set[str]]) -> lis
     """Every import of a module of ours by a step that doesn't know it (yet)."""
     arrows, known = [], set()
     ladder = list(steps)
-    listed = {module for each in ladder for module in each.modules} | set(BESIDE)
+    rooms = {module for each in ROOMS.values() for module in each.modules}
+    listed = {module for each in ladder for module in each.modules} | rooms | set(BESIDE)
     for each in ladder:
         known |= set(each.modules)
         for module in each.modules:
@@ -110,6 +110,14 @@ def test_a_step_leans_on_no_later_step_and_on_no_notebook() -> None:
         for module in each.modules
     }
     assert upward_arrows(STEPS.values(), imports) == []
+
+
+def test_a_room_beside_the_ladder_knows_no_notebook() -> None:
+    """DESIGN: rooms lean on the ladder; that it never leans on them is the test above"""
+    for each in ROOMS.values():
+        for module in each.modules:
+            names = imported(file_of(module).read_text(encoding="utf-8"))
+            assert not {name for name in names if within(name, NOTEBOOK_ROOMS)}, module
 
 
 @pytest.mark.parametrize(
@@ -178,18 +186,18 @@ def definitions(module: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("module", ADDED)
+@pytest.mark.parametrize("module", MODULES)
 def test_every_public_name_is_defined_where_the_registry_says(module: str) -> None:
     """DESIGN, rooms: names are public in one place"""
     assert file_of(module).is_file()
-    assert set(ADDED[module]) <= definitions(module)
+    assert set(MODULES[module]) <= definitions(module)
     home = importlib.import_module(module)
-    for name in ADDED[module]:
+    for name in MODULES[module]:
         assert getattr(mini_harness, name) is getattr(home, name)
 
 
 def test_no_name_is_public_twice_and_none_is_missing_from_the_package() -> None:
-    names = [name for names in ADDED.values() for name in names]
+    names = [name for names in MODULES.values() for name in names]
     assert len(names) == len(set(names))
     assert set(mini_harness.__all__) == {"STEPS", "step", *names}
     assert dir(mini_harness) == sorted(mini_harness.__all__)
@@ -209,7 +217,7 @@ def test_what_type_checkers_read_agrees_with_the_registry() -> None:
         for alias in node.names
         if alias.asname == alias.name
     }
-    assert read == {(name, module) for module, names in ADDED.items() for name in names}
+    assert read == {(name, module) for module, names in MODULES.items() for name in names}
 
 
 def test_importing_the_package_loads_none_of_its_heavy_parts() -> None:

@@ -26,7 +26,7 @@ from mini_harness.course.workspace import (
     located,
     module_path,
 )
-from mini_harness.steps import LADDER
+from mini_harness.steps import COURSE
 
 
 class WrongRequest(ValueError):
@@ -61,7 +61,7 @@ def asked_for(what: str | None) -> list[Exercise]:
     steps = {each.step for each in exercises()}
     if what is None or what in steps:
         return exercises(what)
-    if what in LADDER:
+    if what in COURSE:
         raise WrongRequest(f"{what} has no exercises yet. The steps that have some: {_in(steps)}.")
     try:
         return [exercise(what)]
@@ -71,7 +71,7 @@ def asked_for(what: str | None) -> list[Exercise]:
 
 
 def _in(steps: Collection[str]) -> str:
-    return ", ".join(step for step in LADDER if step in steps) or "none yet"
+    return ", ".join(step for step in COURSE if step in steps) or "none yet"
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -101,7 +101,7 @@ def _progress(options: argparse.Namespace) -> int:
     reports = {each.id: grade(each.id, folder) for each in chosen}
     width = max((len(each.id) for each in chosen), default=0)
     for step in dict.fromkeys(each.step for each in chosen):
-        print(f"{step}  {LADDER.get(step, '')}".rstrip())
+        print(f"{step}  {COURSE.get(step, '')}".rstrip())
         for each in (e for e in chosen if e.step == step):
             status = reports[each.id].status
             print(f"  {each.id:<{width}}  {status:<9}  {each.level:<7}  {each.title}")

@@ -28,10 +28,10 @@ class Step(Protocol):
 
 
 def registry() -> Mapping[str, Step]:
-    """The package's own steps, imported only when a lesson asks for a table."""
-    from mini_harness.steps import STEPS
+    """The package's own steps, imported only when a lesson asks for a table. Rooms come last."""
+    from mini_harness.steps import ROOMS, STEPS
 
-    return STEPS
+    return {**STEPS, **ROOMS}
 
 
 def generated(what: str, steps: Mapping[str, Step]) -> str:
@@ -65,11 +65,11 @@ def step_table(step: Step) -> str:
 
 def ladder_table() -> str:
     """One row a step, also of those to come, with a link to its notebook where there is one."""
-    from mini_harness.steps import LADDER
+    from mini_harness.steps import COURSE
 
     lessons = {folder.name.partition("_")[0]: folder.name for folder in lesson_folders()}
     rows = ["| step | what you add | lesson |", "|---|---|---|"]
-    for name, title in LADDER.items():
+    for name, title in COURSE.items():
         lesson = lessons.get(name)
         link = f"[{lesson}]({lesson}.ipynb)" if lesson else "to come"
         rows.append(f"| {name} | {title} | {link} |")

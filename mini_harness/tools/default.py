@@ -18,7 +18,7 @@ from mini_harness.tools.todo import Todo
 from mini_harness.tools.write import WriteFile
 
 if TYPE_CHECKING:
-    from mini_harness.tools.mcp import McpServer
+    from mini_harness.tools.mcp.server import McpServer
 
 BUILT_IN: tuple[Callable[[], BaseTool], ...] = (
     ReadFile,

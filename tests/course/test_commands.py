@@ -74,7 +74,7 @@ def test_check_takes_all_exercises_of_a_step_or_of_all(workspace: Path, asked: l
     ("asked", "answer"),
     [
         (["check", "v0-akt"], f"The exercises of v0 are: {', '.join(V0)}.\n"),
-        (["check", "v99"], "The steps are: v0, v1"),
+        (["check", "v99"], "The steps are: v0, v0b, v1"),
         (["check", "v6"], "v6 has no exercises yet. The steps that have some: v0"),
         (["watch", "v99"], f"The exercises are: {FIRST}"),
         (["hint", "v99"], f"The exercises are: {FIRST}"),
@@ -131,7 +131,8 @@ def test_progress_shows_what_the_files_say_now(workspace: Path) -> None:
     assert [*lines][: len(V0)] == V0
     assert "v0  Loop and tool\n" in done.out
     module_of(workspace, FIRST).write_text("def", encoding="utf-8")
-    assert f"{FIRST:<8}  failed " in run(workspace, "progress").out
+    width = max(len(each.id) for each in exercises())
+    assert f"{FIRST:<{width}}  failed " in run(workspace, "progress").out
 
 
 # --- hints ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,11 +12,13 @@ from mini_harness.course import story
 from mini_harness.layer import Layer
 from mini_harness.loop import Harness
 from mini_harness.models.scripted import ScriptedModel
+from mini_harness.outputs import LargeOutput
 from mini_harness.policy import Policy
 from mini_harness.rules import Rule, Verdict
 from mini_harness.run import Run
 from mini_harness.tools.base import ToolExecutionContext
 from mini_harness.tools.builds import BUILDS, TOOLS
+from mini_harness.tools.default import create_default_tool_registry
 from mini_harness.tools.files import ReadFile
 from mini_harness.tools.shell import Bash
 
@@ -149,3 +152,49 @@ def test_a_poisoned_farm_is_no_farm_that_somebody_changed(
     log.write_text("my own notes", encoding="utf-8")
     story.fresh_farm(farm)
     assert "The farm you changed is now in" in capsys.readouterr().out
+
+
+def mending(farm: Path, turns: list[Any], *layers: Layer) -> str:
+    tools = create_default_tool_registry()
+    harness = Harness(ScriptedModel(turns), tools, layers=layers, cwd=farm, clock=VirtualClock())
+    said: str = harness.run_sync(story.MEND).unwrap()
+    return said
+
+
+def test_sed_hits_more_than_the_line_that_was_meant_and_no_test_runs_any_more(farm: Path) -> None:
+    assert mending(farm, story.mend_with_sed()).startswith("Mended:")
+    diff = story.changes(farm)
+    assert "+def shipping_cents(total_cents: int) ->= int:" in diff
+    assert "+    return 0 if total_cents >= FREE" in diff
+    assert story.tests(farm) == "1 error"
+
+
+def test_an_edit_hits_the_line_alone_and_the_tests_pass(farm: Path) -> None:
+    assert story.changes(farm).count("\n+") == 1
+    assert story.tests(farm) == "1 failed, 2 passed"
+    assert "the tests pass" in mending(farm, story.mend_with_edit())
+    assert [line[0] for line in story.changes(farm).splitlines()[3:] if line[0] in "+-"] == [
+        "-",
+        "+",
+    ]
+    assert story.tests(farm) == "3 passed"
+
+
+def test_an_edit_that_is_kept_from_running_is_no_success(farm: Path) -> None:
+    before = story.changes(farm)
+    assert mending(farm, story.mend_with_edit(), Policy(mode="plan")).startswith("Not mended.")
+    assert story.changes(farm) == before
+
+
+def test_what_the_story_itself_mends_breaks_or_keeps_is_no_change_of_a_person(
+    farm: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """report N05: a cell says the same the second time"""
+    for mend in (story.mend_with_sed, story.mend_with_edit, story.mend_with_edit):
+        mending(farm, mend(), LargeOutput(1_000, preview=1_000))
+        (farm / "pages.log").write_text("Ada: Look!\n", encoding="utf-8")
+        story.fresh_farm(farm)
+        assert story.tests(farm) == "1 failed, 2 passed"
+        assert not list(farm.rglob("*.bak"))
+    assert capsys.readouterr().out == ""
+    assert [each.name for each in farm.parent.iterdir()] == [farm.name]

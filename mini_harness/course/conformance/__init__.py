@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
-SUITES = ("v0", "v1")
+SUITES = ("v0", "v0b", "v1")
 """The steps that have a suite: each is a module here, with its CHECKS."""
 
 
@@ -46,6 +46,22 @@ class Subject(NamedTuple):
     def pursue(self, model: Any, tools: Mapping[str, Any], goal: str) -> Any:
         """Work towards a goal with a model: the final answer."""
         return self.find("pursue")(model, tools, goal)
+
+    def describe(self, function: Callable[..., Any]) -> Any:
+        """What a model is shown of a typed function."""
+        return self.find("describe")(function)
+
+    def check_arguments(self, function: Callable[..., Any], arguments: Any) -> Any:
+        """The arguments as the function takes them, or what the model is told is wrong."""
+        return self.find("check_arguments")(function, arguments)
+
+    def edit(self, path: str, old: str, new: str) -> Any:
+        """Replace the one passage of a file that is like this. Raises ValueError for none."""
+        return self.find("edit")(path, old, new)
+
+    def adapt(self, server: str, listed: Sequence[Mapping[str, Any]], call: Any) -> Any:
+        """A server's tools, by name, each of which asks ``call``."""
+        return self.find("adapt")(server, listed, call)
 
     def judge(self, rules: Sequence[Any], name: str, arguments: Mapping[str, Any]) -> Any:
         """What may happen to a call: a verdict and its reason."""

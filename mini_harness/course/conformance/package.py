@@ -12,6 +12,7 @@ from pydantic import create_model
 
 from mini_harness.approval import Answer, ApprovalRequest, Approver
 from mini_harness.course.conformance import Subject
+from mini_harness.course.conformance.package_tools import adapt, check_arguments, describe, edit
 from mini_harness.events import Event, EventType
 from mini_harness.frozen import FrozenDict, canonical
 from mini_harness.limits import MaxSteps
@@ -144,6 +145,10 @@ def _told(event: Event) -> Iterator[dict[str, Any]]:
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "act": _act,
     "pursue": _pursue,
+    "describe": describe,
+    "check_arguments": check_arguments,
+    "edit": edit,
+    "adapt": adapt,
     "judge": _judge,
     "protect": _protect,
     "supervise": _supervise,
