@@ -62,7 +62,7 @@ class HookResult(StrEnum):
 
 @dataclass(frozen=True)
 class Block:
-    """The answer of a hook that says no. Whoever is kept from going on is told the reason."""
+    """What a hook returns to say no. Whoever is kept from going on is told the reason."""
 
     reason: str
 
@@ -104,11 +104,16 @@ class HookInput:
 
 @dataclass(frozen=True, eq=False)
 class Hook:
-    """Something to call when ``on`` happens.
+    """Something to call when ``on`` happens: one of the words in HookEvent.
 
-    ``do`` is a function of a HookInput, or a shell line. A function that isn't async gets a thread,
-    so that it may wait; an async one must not block. ``matcher`` is a pattern on the tool's name,
-    in which ``*`` stands for any text.
+    ``do`` is a function of a HookInput. It gives None to let things go on, or ``Block("why")``. One
+    that isn't async gets a thread, so that it may wait; an async one must not block.
+
+    Or ``do`` is a shell line. Exit code 0 lets things go on, whatever it prints; 2 blocks, and what
+    it wrote to standard error is the reason. What it is about is one JSON object on standard input,
+    and in ``"$ARGUMENTS"`` (see ``hook_commands``).
+
+    ``matcher`` is a pattern on the tool's name, in which ``*`` stands for any text.
 
     After ``seconds`` of real time the hook has failed. A command is ended with all that it started,
     an async function is cancelled. A thread can't be ended: it goes on, and nobody listens any

@@ -35,8 +35,11 @@ from mini_harness.hook import (
 )
 from mini_harness.layer import Act, Decide, Feedback, Finish, Layer, Pause, Proposal, Stop, View
 from mini_harness.protocol import Final, Message, Observation, Outcome
+from mini_harness.rules import meant_by
 from mini_harness.run import Run, StopReason
+from mini_harness.tools.base import ToolSchema
 from mini_harness.tools.call import Call
+from mini_harness.tools.registry import ToolRegistry
 
 __all__ = ["Block", "Hook", "HookEvent", "HookInput", "Hooks", "PromptBlocked"]
 
@@ -109,6 +112,7 @@ class Hooks(Layer):
         self._at_prompt = self._on(HookEvent.USER_PROMPT_SUBMIT)
         self._at_notice = self._on(HookEvent.NOTIFICATION)
         self._at_stop = self._on(HookEvent.STOP)
+        self._compared: Sequence[ToolSchema] | None = None
         self._of_tool: dict[str, tuple[tuple[Hook, ...], tuple[Hook, ...]]] = {}
 
     def _on(self, event: HookEvent, tool: str = "") -> tuple[Hook, ...]:
@@ -123,6 +127,7 @@ class Hooks(Layer):
         return await self._watched(run, next(run, view))
 
     async def act(self, run: Run, call: Call, next: Act) -> Observation:
+        self._compare(run.driver.tools)
         before, after = self._of_tool.get(call.name) or self._study(call.name)
         if not (before or after or self._at_notice):
             return await next(run, call)
@@ -215,6 +220,19 @@ class Hooks(Layer):
             if failed and hook.block_on_failure and given.event in GUARDS:
                 return f"{hook.name} failed, so nobody has judged this. {reason}"
         return None
+
+    def _compare(self, tools: ToolRegistry) -> None:
+        """Raise ValueError for a hook that misspells the tool which it should watch."""
+        schemas = tools.to_api_schema()
+        if self._compared is schemas:
+            return
+        for hook in self.hooks:
+            if meant := meant_by(hook.matcher, tools.names()):
+                raise ValueError(
+                    f"Hook {hook.name!r} is for the tool {hook.matcher!r}, which isn't here. Is it "
+                    f"{meant!r} that is meant? The tools here are: {', '.join(tools.names())}."
+                )
+        self._compared = schemas
 
     def _study(self, tool: str) -> tuple[tuple[Hook, ...], tuple[Hook, ...]]:
         """The hooks before and after the calls of one tool."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from mini_harness.protocol import Final, Message, Observation, Turn, UnknownDecision, usage_of
 from mini_harness.run import Run, StopReason
@@ -55,6 +55,12 @@ class Layer:
     async def finish(self, run: Run, final: Final, next: Finish) -> Any:
         """Accept the final answer: return the output, or Feedback to send it back."""
         return await next(run, final)
+
+    if not TYPE_CHECKING:  # A type checker says it by itself.
+
+        def __iter__(self) -> NoReturn:
+            """Raises TypeError: whoever gives one layer for a list of them is told so."""
+            raise TypeError(f"Give the layers as a list: [{self!r}].")
 
 
 class Interrupt(Exception):

@@ -10,7 +10,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from mini_harness.command_line import CommandLine, CommandPattern
 from mini_harness.frozen import shown
@@ -21,8 +21,16 @@ from mini_harness.tools.call import Call
 from mini_harness.tools.function import FunctionTool
 
 
-class Verdict(StrEnum):
-    """What may happen to a call (SEEDS A23)."""
+class Choice(StrEnum):
+    """A closed list of words. One that isn't in it is answered with those that are."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        raise ValueError(f"There is no {cls.__name__} {value!r:.100}: choose {', '.join(cls)}.")
+
+
+class Verdict(Choice):
+    """What may happen to a call: allow, require_approval, deny (SEEDS A23)."""
 
     ALLOW = "allow"
     REQUIRE_APPROVAL = "require_approval"
@@ -50,6 +58,15 @@ class Judgement(NamedTuple):
     verdict: Verdict
     rule: str
     reason: str
+
+
+def meant_by(pattern: str, names: Collection[str]) -> str:
+    """Which of these names a pattern seems to mean, if it is a name that isn't among them."""
+    if pattern in names or any(c in pattern for c in "*?["):
+        return ""
+    known = {name.casefold(): name for name in names}
+    close = get_close_matches(pattern.casefold(), known, 1, _CLOSE)
+    return known[close[0]] if close else ""
 
 
 class Habits:
@@ -258,11 +275,7 @@ class Rule:
 
     def misspelt(self, names: Collection[str]) -> str:
         """Which of these tools the rule seems to mean, if it is for one that isn't there."""
-        if self.tool in names or any(c in self.tool for c in "*?["):
-            return ""
-        known = {name.casefold(): name for name in names}
-        close = get_close_matches(self.tool.casefold(), known, 1, _CLOSE)
-        return known[close[0]] if close else ""
+        return meant_by(self.tool, names)
 
     @property
     def unconditional(self) -> bool:

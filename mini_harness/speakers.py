@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Protocol
 
 from mini_harness.command_line import CommandPattern
-from mini_harness.rules import BuiltIn, Facts, Judgement, Rule, Verdict
+from mini_harness.rules import BuiltIn, Choice, Facts, Judgement, Rule, Verdict
 from mini_harness.shell_words import Unreadable
 
 _ALLOW, _ASK, _DENY = Verdict.ALLOW, Verdict.REQUIRE_APPROVAL, Verdict.DENY
@@ -15,8 +14,11 @@ READS = Judgement(_ALLOW, BuiltIn.READS.value, "It only reads.")
 _FULL_AUTO = Judgement(_ALLOW, BuiltIn.FULL_AUTO.value, "In full auto mode it needs no approval.")
 
 
-class PermissionMode(StrEnum):
-    """What happens to calls that change something (SEEDS B19). Calls that only read may run."""
+class PermissionMode(Choice):
+    """What happens to calls that change something: default, plan, full_auto (SEEDS B19).
+
+    Calls that only read may run.
+    """
 
     DEFAULT = "default"
     """Somebody is asked, unless a rule allows the call."""
@@ -96,7 +98,8 @@ class PlanMode:
     def judge(self, facts: Facts) -> Judgement | None:
         if facts.read_only:
             return None
-        return Judgement(_DENY, self.id, "In plan mode nothing may be changed.")
+        why = f"In plan mode nothing may be changed, and {facts.call.name} may change something."
+        return Judgement(_DENY, self.id, why)
 
 
 class Default:

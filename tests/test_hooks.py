@@ -341,7 +341,7 @@ def test_a_function_that_waits_keeps_no_other_task_waiting() -> None:
 
 @pytest.mark.parametrize(
     ("matcher", "called"),
-    [("*", True), ("deploy", True), ("de*", True), ("[de]eploy", True), ("Deploy", False)],
+    [("*", True), ("deploy", True), ("de*", True), ("[de]eploy", True), ("Depl*", False)],
 )
 def test_a_matcher_is_a_pattern_on_the_tools_name(matcher: str, called: bool) -> None:
     """B29"""
@@ -398,3 +398,13 @@ def test_without_a_hook_for_it_nothing_is_added_to_a_step() -> None:
         assert play([DEPLOY, DONE], Farm().tools, layers=[layer]).events == (
             play([DEPLOY, DONE], Farm().tools).events
         )
+
+
+def test_a_hook_that_misspells_its_tool_is_noticed_and_one_for_another_harness_is_not() -> None:
+    """A guard that isn't there must be noticed"""
+    hook = Hook(PRE, lambda given: Block("no"), matcher="deplyo")
+    with pytest.raises(ValueError, match=r"the tool 'deplyo', which isn't here\. Is it 'deploy'"):
+        play([DEPLOY, DONE], Farm().tools, layers=[Hooks([hook])])
+    other = Hook(PRE, lambda given: Block("no"), matcher="send_mail")
+    run, _ = play([DEPLOY, DONE], Farm().tools, layers=[Hooks([other])])
+    assert outcomes(run) == [("c1", "ok")]

@@ -483,3 +483,8 @@ def test_fail_fast_raises_at_once_what_an_observation_carries() -> None:
     with pytest.raises(InvalidArguments):
         fail_fast(call("broken", a=1), tools=[broken]).run.unwrap()
     assert fail_fast(call("add", a=1, b=2), tools=[add]).run.unwrap() == "done"
+
+
+def test_a_lone_layer_in_the_place_of_a_list_is_told_so() -> None:
+    with pytest.raises(TypeError, match=r"Give the layers as a list: \["):
+        Harness(ScriptedModel([]), layers=Layer())  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """Where a policy could be looser than it reads: misspelt, changed, or not told what a call does."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.loops import DONE, call, harness, kinds, outcomes, play
 
 ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.REQUIRE_APPROVAL, Verdict.DENY
 FARM = list(TOOLS.values())
+FORBID: Any = "forbid"
 
 
 @tool(command="line", paths=["folder"])
@@ -305,3 +307,17 @@ def test_a_sentence_may_speak_of_a_file_that_holds_credentials(tmp_path: Path) -
 def test_an_allow_rule_bounds_paths_or_commands_and_says_so() -> None:
     with pytest.raises(ValueError, match="nothing bounds the paths of a command"):
         Rule("both", Verdict.ALLOW, path="src/**", command="cat *")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Policy(mode="auto"), "no PermissionMode 'auto': choose default, plan, full_auto"),
+        (lambda: Rule("r", FORBID), "no Verdict 'forbid': choose allow, require_approval, deny"),
+    ],
+)
+def test_a_word_that_isnt_on_the_list_is_answered_with_the_list(
+    make: Callable[[], object], says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        make()

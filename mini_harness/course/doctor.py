@@ -40,6 +40,7 @@ def findings(folder: Path) -> Iterator[Finding]:
     yield _in_jupyter(
         "widgets", "labextensions/@jupyter-widgets/jupyterlab-manager", "jupyterlab_widgets"
     )
+    yield _mcp()
     yield _mode(folder)
     yield _workspace(folder)
 
@@ -111,6 +112,15 @@ def _in_jupyter(subject: str, file: str, package: str) -> Finding:
         return Finding(subject, f"{_version(package)} is installed")
     mend = f"pip install --force-reinstall {package}"
     return Finding(subject, f"Jupyter finds no {file}", mend)
+
+
+def _mcp() -> Finding:
+    """The one extra that a lesson needs. Without it there is nothing wrong with the others."""
+    found = _version("mcp")
+    if found:
+        return Finding("MCP", f"mcp {found}")
+    says = "isn't installed. Lesson v0b needs it: pip install 'mini-harness[mcp]'"
+    return Finding("MCP", says, steady=says)
 
 
 def _mode(folder: Path) -> Finding:

@@ -57,4 +57,10 @@ def create_default_tool_registry(
 def _listed(mcp: McpServer | Iterable[McpServer] | None) -> Iterable[McpServer]:
     if mcp is None:
         return ()
-    return mcp if isinstance(mcp, Iterable) else (mcp,)
+    servers = tuple(mcp) if isinstance(mcp, Iterable) else (mcp,)
+    for server in servers:
+        if not hasattr(server, "tools"):
+            raise TypeError(
+                f"{server!r:.100} is no MCP server: give a McpServer, or a list of them."
+            )
+    return servers

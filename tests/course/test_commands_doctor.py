@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mini_harness.course import doctor as doctor_module
 from mini_harness.course.doctor import doctor_lines
 from mini_harness.course.workspace import make
 from tests.course.commands import Done, run
@@ -20,7 +21,7 @@ from tests.course.disks import (
 pytestmark = pytest.mark.once
 
 KEY = "sk-ant-only-a-test-7f3a"
-SUBJECTS = ["Python", "packages", "JupyterLab", "widgets", "mode", "workspace"]
+SUBJECTS = ["Python", "packages", "JupyterLab", "widgets", "MCP", "mode", "workspace"]
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def only_wrong(done: Done, subject: str) -> str:
     """The finding's words and its mend; the test fails unless it is the only one."""
     assert verdicts(done) == {each: "WRONG" if each == subject else "ok" for each in SUBJECTS}
     assert (done.code, done.err) == (1, "")
-    assert done.out.endswith("\n1 of 6 to mend.\n")
+    assert done.out.endswith("\n1 of 7 to mend.\n")
     return done.out.partition("WRONG")[2].partition("\nok")[0]
 
 
@@ -148,12 +149,23 @@ def test_in_a_notebook_it_says_the_same_everywhere(
         "packages: fine",
         "JupyterLab: fine",
         "widgets: fine",
+        "MCP: fine",
         "mode: offline",
         "workspace: fine",
     ]
     (tmp_path / "empty").mkdir()
     assert doctor_lines(tmp_path / "empty") == lines, "a lesson is built where no workspace is"
     monkeypatch.setenv("MINI_HARNESS_MODE", "reel")
-    (wrong,) = set(doctor_lines()) - set(lines) - {doctor_lines()[5]}
+    (wrong,) = set(doctor_lines()) - set(lines) - {doctor_lines()[6]}
     assert wrong.startswith("mode: Mode 'reel' isn't known.")
-    assert doctor_lines()[5].startswith("  what to do: ")
+    assert doctor_lines()[6].startswith("  what to do: ")
+
+
+def test_without_the_mcp_sdk_it_says_which_lesson_needs_it(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace)
+    here = doctor_module._version
+    monkeypatch.setattr(doctor_module, "_version", lambda n: None if n == "mcp" else here(n))
+    (said,) = [line for line in doctor_lines() if line.startswith("MCP")]
+    assert said == ("MCP: isn't installed. Lesson v0b needs it: pip install 'mini-harness[mcp]'")

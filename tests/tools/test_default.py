@@ -213,3 +213,9 @@ def test_two_registries_share_no_tool() -> None:
     one, two = create_default_tool_registry(), create_default_tool_registry()
     assert isinstance(one, ToolRegistry)
     assert all(one.get(name) is not two.get(name) for name in NAMES)
+
+
+@pytest.mark.parametrize("wrong", ["mcp-server-time", 7, ["npx"]])
+def test_what_is_no_server_is_told_so(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="is no MCP server: give a McpServer"):
+        create_default_tool_registry(wrong)
