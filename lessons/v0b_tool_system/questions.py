@@ -1,12 +1,17 @@
 """What the lesson asks. The answers come from the package (SEEDS B32, B33)."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 from unittest.mock import patch
+
+from pydantic import create_model
 
 from mini_harness import Harness, Policy, ScriptedModel, create_default_tool_registry, tool
 from mini_harness.course.questions import Question
 from mini_harness.course.story import call, final
 from mini_harness.tools import default
-from mini_harness.tools.base import BaseTool
+from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
 
 
 @tool(paths=())
@@ -25,32 +30,48 @@ def reading_that_does_not_say_so() -> str:
     return str(run.history.messages[2]["outcome"])
 
 
-def places_to_change() -> int:
-    changed = {"BUILT_IN": (*default.BUILT_IN, lambda: read_clock)}
-    with patch.dict(vars(default), changed):
-        shown = create_default_tool_registry().to_api_schema()
-    assert read_clock.to_api_schema() in shown
-    return len(changed)
+class Ring(BaseTool):
+    name = "ring"
+    description = "Ring the bell."
+    input_model = create_model("RingInput")
+
+    async def execute(self, arguments: Any, context: ToolExecutionContext) -> ToolResult:
+        return ToolResult("It rang.")
 
 
-def what_belongs_to_a_tool() -> str:
-    parts = {
-        "the schema": "to_api_schema",
-        "the permission": "has_permission",
-        "the drawing": "render",
-    }
-    return ", ".join(words for words, name in parts.items() if hasattr(BaseTool, name))
+def places_to_change() -> str:
+    needed = ["its class"]
+    if Ring.name not in create_default_tool_registry().names():
+        needed.append("the list of built-in tools")
+    with patch.dict(vars(default), {"BUILT_IN": (*default.BUILT_IN, Ring)}):
+        tools = create_default_tool_registry()
+    assert Ring().to_api_schema() in tools.to_api_schema()
+    model = ScriptedModel([call("ring"), final("Done.")])
+    run = Harness(model, tools, layers=[Policy(mode="plan")]).run_sync("Ring.")
+    if run.history.messages[2]["outcome"] != "denied":
+        needed.append("the policy")
+    return ", ".join(needed)
+
+
+def without_any_layer() -> str:
+    model = ScriptedModel([call("write_file", path="a.txt", content="a"), final("Done.")])
+    with TemporaryDirectory() as folder:
+        harness = Harness(model, create_default_tool_registry(), cwd=Path(folder))
+        run = harness.run_sync("Write.")
+        if Path(folder, "a.txt").is_file():
+            return "it runs"
+    return "the run pauses" if run.status == "paused" else "it is denied"
 
 
 QUESTIONS = (
     Question(
-        "What is the least that a model must be shown of a tool, and all that it is shown here?",
+        "What is a model shown of a tool, and no more than that?",
         {
             "name, description": "No. Then it has to guess the arguments, and it guesses "
             "well enough to be wrong unnoticed.",
-            "name, description, input_schema": "Yes. That is the whole contract, so it must "
-            "be true. It is generated from the code that runs: what is written by hand drifts, "
-            "and nothing turns red when it does.",
+            "name, description, input_schema": "Yes. With less it can't call it, so that is the "
+            "whole contract, and it must be true. It is generated from the code that runs: what is "
+            "written by hand drifts, and nothing turns red when it does.",
             "name, description, input_schema, is_read_only": "No. What a call may do is "
             "between the tool and the policy. The model has no part in it, and can't talk "
             "anybody out of it.",
@@ -65,22 +86,23 @@ QUESTIONS = (
             "nothing, so it counts as changing something.",
             "error": "No. An error is something that a tool ran into, and this one never ran.",
             "denied": "Yes. That is the harmless side: plan mode is useless with this tool, in "
-            "`default` a person is asked for nothing and learns to click yes, and beside other "
+            "`default` a person is asked needlessly and learns to click yes, and beside other "
             "reads it runs alone. The other way round, a tool that changes something and says "
             "it reads, runs unasked.",
         },
         reading_that_does_not_say_so,
     ),
     Question(
-        "You add a built-in tool to the package: its class is written. In how many other places "
-        "must something change until the model sees its schema?",
+        "You add a built-in tool to the package. Where must you write something, until the model "
+        "sees its schema, and plan mode denies it?",
         {
-            "1": "Yes. `BUILT_IN` in `tools/default.py`, and that's it: the registry hands out the "
-            "schemas, and everything else asks the registry.",
-            "2": "No. That would be so if the schema had a file of its own. It is made from the "
-            "input model.",
-            "4": "No. Schema, validation, permission and display each in a place of its own: so it "
-            "grows where no registry is in the middle.",
+            "its class": "No. A class that nobody names isn't found, and that is meant: which "
+            "tools there are is a decision, and it stands in one place.",
+            "its class, the list of built-in tools": "Yes. The registry hands out the schemas, and "
+            "everything else asks the registry. The policy asks the tool what a call changes, and "
+            "one that says nothing counts as changing something.",
+            "its class, the list of built-in tools, the policy": "No. A policy that had to know "
+            "each tool would let by the one that somebody forgot, or would grow with every tool.",
         },
         places_to_change,
     ),
@@ -92,16 +114,18 @@ QUESTIONS = (
         "| permission | each tool's own `hasPermission` | one policy, outside |\n"
         "| display | each tool draws itself | the views look at events |\n"
         "| which tools there are | a list that others edit, too | an explicit registry |\n\n"
-        "Which of these does a `BaseTool` have itself?",
+        "Somebody brings a harness from there, and writes `Harness(model, tools)`, with no layers. "
+        "The model calls `write_file`. What happens?",
         {
-            "the schema": "Yes. It is the tool's own matter what it takes. Who may call it, and "
-            "what it looks like, are others': one place to read when you ask what is allowed, "
-            "and a tool that works without any screen.",
-            "the schema, the permission": "No. A tool declares what a call does. If each decided "
-            "for itself, the one that was written last, or came from a server, would decide too.",
-            "the schema, the permission, the drawing": "No. Then nobody could use the tool without "
-            "a screen, and forty tools would be forty places that say what is allowed.",
+            "it runs": "Yes. Permission is none of a tool's business here, and nobody has put a "
+            "policy around it. That is the price of one place to read when you ask what is "
+            "allowed: it has to be there. There, forty tools say it in forty places, and the one "
+            "that was written last, or came from a server, decides, too.",
+            "it is denied": "No. A tool can't say no: it only declares what a call changes. A "
+            "policy in plan mode would deny it.",
+            "the run pauses": "No. With `layers=[Policy()]` it would. The harness alone hands "
+            "every call to its tool.",
         },
-        what_belongs_to_a_tool,
+        without_any_layer,
     ),
 )

@@ -98,7 +98,8 @@ def changes(farm: Path) -> str:
     """How shop/shipping.py differs from that of a fresh farm."""
     with as_file(files("mini_harness.course") / "buildfarm") as original:
         before = (original / _SOURCE).read_bytes()
-    return unified_diff(_SOURCE, before, (farm / _SOURCE).read_bytes())
+    after = (farm / _SOURCE).read_bytes()
+    return unified_diff(_SOURCE, before, after) if after != before else "Nothing changed."
 
 
 def tests(farm: Path) -> str:
@@ -174,10 +175,10 @@ def _report(history: Sequence[Mapping[str, Any]], tools: object) -> dict[str, An
     return final(f"Done as the log says. {seen['tool_result']}")
 
 
-def told(run: Run) -> str:
-    """The first tool result of a run, in lines of at most 80 characters."""
-    results = (message for message in run.history.messages if message["role"] == "tool")
-    return "\n".join(fill(line, 80) for line in next(results)["tool_result"].splitlines())
+def told(run: Run, call: int = 0) -> str:
+    """The tool result of a run's first call, or of a later one, in lines of 80 characters."""
+    results = [each["tool_result"] for each in run.history.messages if each["role"] == "tool"]
+    return "\n".join(fill(line, 80) for line in results[call].splitlines())
 
 
 def mend_with_sed() -> list[dict[str, Any]]:

@@ -77,7 +77,14 @@ def ladder_table() -> str:
 
 
 def _unchanged(name: str, steps: Mapping[str, Step]) -> str:
-    """The sentence below the table of a step that isn't the first."""
+    """The sentence below the table of a step that isn't the first.
+
+    No numbers for a room: one may enter it before the steps on which it stands.
+    """
+    from mini_harness.steps import ROOMS
+
+    if name in ROOMS:
+        return "\n\nNothing else changed."
     names = list(steps)
     earlier = [module for n in names[: names.index(name)] for module in steps[n].modules]
     if not earlier:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
-import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
+from enum import Enum
 from functools import lru_cache
 from typing import Any
 
@@ -26,8 +25,10 @@ from mini_harness.tools.registry import ToolRegistry
 
 _MASK = MASK.encode()
 _BRACKET = _MASK[0]
-_LONG = re.compile(rb"\d{16}")
-"""An integer may lose digits as a float from 16 on."""
+_MOST_FAULTS = 20
+"""How many faults of the arguments the model is told."""
+_LONGEST_PART = 200
+"""How many characters of a name or a value that a model made up are told."""
 _OK = Outcome.OK
 _NOTHING = FrozenDict()
 _new = tuple.__new__
@@ -78,8 +79,8 @@ class Call:
                 "Give the secret itself, or do without it."
             )
         parsed: BaseModel = validator.validate_json(text, strict=True, extra="forbid")
-        if _takes_floats(self.tool.input_model) and _LONG.search(text):
-            _refuse_rounded(self.arguments, parsed)
+        if _may_change(self.tool.input_model):
+            _refuse_changed(self.arguments, parsed.model_dump(by_alias=True))
         return parsed
 
     @property
@@ -133,44 +134,48 @@ def _object(arguments: Any) -> FrozenDict:
 
 
 @lru_cache(maxsize=1024)
-def _takes_floats(model: type[BaseModel]) -> bool:
-    return '"number"' in json.dumps(model.model_json_schema())
+def _may_change(model: type[BaseModel]) -> bool:
+    """Whether pydantic's strict mode may make another value of one that it takes.
+
+    2**53 + 1 becomes another number as a float, and True is 1 to a Literal or an enum.
+    """
+    schema = json.dumps(model.model_json_schema())
+    return any(word in schema for word in ('"number"', '"enum"', '"const"'))
 
 
-def _refuse_rounded(arguments: Any, parsed: BaseModel) -> None:
-    """Raise InvalidArguments for an integer that became another number, as 2**53 + 1 would."""
-    became = {item for item in _leaves(parsed.model_dump()) if type(item) is float}
-    for item in _leaves(arguments):
-        if type(item) is int and item not in became and _as_float(item) in became:
-            raise InvalidArguments(
-                f"An argument is {shown(item):.40}, which has more digits than a float can hold."
-            )
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, Mapping | list | tuple | set | frozenset):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _leaves(item)
-    else:
-        yield value
-
-
-def _as_float(number: int) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return math.copysign(math.inf, number)
+def _refuse_changed(sent: Any, got: Any) -> None:
+    """Raise InvalidArguments for a value that would reach the tool as another one."""
+    got = got.value if isinstance(got, Enum) else got
+    if isinstance(sent, Mapping) and isinstance(got, Mapping):
+        for key in sent.keys() & got.keys():
+            _refuse_changed(sent[key], got[key])
+    elif isinstance(sent, list) and isinstance(got, list | tuple):
+        for one, other in zip(sent, got, strict=False):
+            _refuse_changed(one, other)
+    elif (isinstance(sent, bool) or isinstance(got, bool)) and type(sent) is not type(got):
+        raise InvalidArguments(f"An argument is {shown(sent):.40}, which isn't {shown(got):.40}.")
+    elif type(sent) is int and type(got) is float and sent != got:
+        raise InvalidArguments(f"{shown(sent):.40} has more digits than a float can hold.")
 
 
 def _explain(tool: BaseTool, error: ValidationError) -> str:
     """One line a fault: the field, what is wrong, and the known keys where one is unknown."""
     lines = ["Invalid arguments:"]
-    for fault in error.errors(include_url=False, include_input=False):
+    faults = error.errors(include_url=False, include_input=False)
+    for fault in faults[:_MOST_FAULTS]:
         place = ".".join(str(part) for part in fault["loc"]) or "arguments"
         unknown = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
-        lines.append(f"- {place}: {'unknown argument' if unknown else fault['msg']}")
+        said = "unknown argument" if unknown else fault["msg"]
+        lines.append(f"- {_cut(place)}: {_cut(said)}")
+    if (more := len(faults) - _MOST_FAULTS) > 0:
+        lines.append(f"- and {more:,} more")
     properties = tool.input_model.model_json_schema().get("properties", {})
     return "\n".join([*lines, f"Known arguments: {', '.join(properties) or 'none'}."])
+
+
+def _cut(text: str) -> str:
+    """What a model made up can be of any length, and goes into the history."""
+    return text if len(text) <= _LONGEST_PART else f"{text[:_LONGEST_PART]}…"
 
 
 def prepare(
@@ -184,7 +189,7 @@ def prepare(
     tool = tools.get(call.name)
     try:
         if tool is None:
-            raise UnknownTool(call.name)
+            raise UnknownTool(_cut(call.name))
         if not call.defect:
             return Call(tool, call.call_id, call.arguments)
         text = f"This call was not run. {call.defect}"

@@ -268,6 +268,8 @@ def test_a_generated_table_is_measured_from_the_code(module: str, tmp_path: Path
     assert generated("changes v9", steps).endswith(
         f"Nothing else changed: 1 modules ({length} lines) stay as they were."
     )
+    room = generated("changes v0b", {**steps, "v0b": StandInStep("v0b", module)})
+    assert room == f"{generated('step v8', steps)}\n\nNothing else changed."
     with pytest.raises(TableError, match="the steps are v8, v9"):
         generated("step v7", steps)
 

@@ -28,7 +28,7 @@ def subject(source: str) -> Subject:
 RIGHT = {
     "describe": {
         "closed by hand, faults as pydantic says them": """
-import inspect, typing
+import inspect, json, typing
 import pydantic
 def fields(function):
     hints = typing.get_type_hints(function)
@@ -55,10 +55,52 @@ def check_arguments(function, arguments):
     config = pydantic.ConfigDict(strict=True)
     model = pydantic.create_model("Arguments", __config__=config, **fields(function))
     try:
-        parsed = model.model_validate(arguments, strict=True, extra="forbid")
+        parsed = model.model_validate_json(json.dumps(arguments), extra="forbid")
     except pydantic.ValidationError as error:
         return f"{error} Arguments: {list(model.model_fields)}"
     return {name: getattr(parsed, name) for name in model.model_fields}
+""",
+        "a TypeAdapter for each parameter": """
+import inspect, json
+from pydantic import TypeAdapter, ValidationError
+def shut(node):
+    if isinstance(node, list):
+        return [shut(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    node = {key: shut(each) for key, each in node.items()}
+    return {**node, "additionalProperties": False} if "properties" in node else node
+def describe(function):
+    properties, required, defs = {}, [], {}
+    for name, each in inspect.signature(function).parameters.items():
+        schema = TypeAdapter(each.annotation).json_schema()
+        defs.update(schema.pop("$defs", {}))
+        if each.default is each.empty:
+            required.append(name)
+        else:
+            schema["default"] = each.default
+        properties[name] = schema
+    schema = {"type": "object", "properties": properties, "required": required, "$defs": defs}
+    about = {"name": function.__name__, "description": inspect.getdoc(function)}
+    return {**about, "input_schema": shut(schema)}
+def check_arguments(function, arguments):
+    parameters = inspect.signature(function).parameters
+    if not isinstance(arguments, dict):
+        return f"Give an object with the keys {list(parameters)}."
+    wrong = [f"{key} isn't known" for key in arguments if key not in parameters]
+    fits = {}
+    for name, each in parameters.items():
+        if name not in arguments:
+            if each.default is each.empty:
+                wrong.append(f"{name} is missing")
+            continue
+        try:
+            sent = json.dumps(arguments[name])
+            adapter = TypeAdapter(each.annotation)
+            fits[name] = adapter.validate_json(sent, strict=True, extra="forbid")
+        except ValidationError as error:
+            wrong.append(f"{name}: {error.errors(include_url=False)}")
+    return f"{wrong}; known: {list(parameters)}" if wrong else fits
 """,
     },
     "edit": {
@@ -83,6 +125,29 @@ def edit(path, old, new):
     os.chmod(name, stat.S_IMODE(os.stat(path).st_mode))
     os.rename(name, path)
     return f"{path}:{data[: found[0]].count(bytes([10])) + 1} changed"
+""",
+        "text that keeps what it can't decode, and a number in words": """
+import os, pathlib
+def edit(path: str, old: str, new: str) -> str:
+    path = pathlib.Path(path)
+    with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+        text = file.read()
+    if "\\r\\n" in text:
+        old, new = old.replace("\\n", "\\r\\n"), new.replace("\\n", "\\r\\n")
+    if old == "" or old == new:
+        raise ValueError("Nothing to do.")
+    at = text.find(old)
+    if at < 0:
+        raise ValueError("It isn't there.")
+    if text.find(old, at + 1) >= 0:
+        raise ValueError("It is there at least twice.")
+    whole = text[:at] + new + text[at + len(old):]
+    beside = path.parent / (path.name + "~")
+    with beside.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        file.write(whole)
+    beside.chmod(path.stat().st_mode)
+    beside.replace(path)
+    return "Line " + str(text[:at].count("\\n") + 1) + " of " + str(path)
 """,
     },
     "adapt": {
@@ -126,6 +191,40 @@ def adapt(server, listed, call):
         found[legal] = RemoteTool(legal, told, call)
     return found
 """,
+        "partial, and a checksum in every name": """
+import re
+from dataclasses import dataclass
+from functools import partial
+from zlib import crc32
+from mini_harness import Tool
+@dataclass
+class RemoteTool(Tool):
+    input_schema: dict
+    read_only: bool = False
+def ask(call, name, /, **arguments):
+    try:
+        result = call(name, arguments)
+        said = "\\n".join([words(each) for each in result["content"]])
+    except Exception as error:
+        raise RuntimeError(repr(error)) from None
+    if result.get("isError"):
+        raise RuntimeError(said)
+    return said
+def words(part):
+    if part["type"] == "text":
+        return part["text"]
+    inner = part.get("resource", part)
+    return inner.get("text") or "[" + part["type"] + " " + str(inner.get("mimeType")) + "]"
+def adapt(server, listed, call):
+    tools = {}
+    for told in listed:
+        mark = format(crc32(told["name"].encode()), "08x")
+        plain = re.sub(r"[^\\w-]", "_", told["name"], flags=re.ASCII)
+        name = f"mcp__{server}__{plain}"[:55] + "_" + mark
+        about = told.get("description", ""), partial(ask, call, told["name"])
+        tools[name] = RemoteTool(name, *about, told["inputSchema"])
+    return tools
+""",
     },
 }
 
@@ -168,6 +267,12 @@ MUTANTS = {
             'model.model_validate_json(sent, strict=True, extra="forbid")\n'
             "        return arguments",
             "as the function takes them",
+        ),
+        (
+            "sent = json.dumps(arguments)\n"
+            '        return dict(model.model_validate_json(sent, strict=True, extra="forbid"))',
+            'return dict(model.model_validate(arguments, strict=True, extra="forbid"))',
+            "say that it is JSON",
         ),
         (', extra="forbid"', "", "dropped without a word"),
         ("{'; '.join(said)}", "", "Say which key is at fault"),
@@ -299,14 +404,15 @@ MUTANTS = {
         ('result["content"]', 'result["content"][:1]', "Join the texts of all its parts"),
         ('"\\n".join(', '"".join(', "Join the texts of all its parts"),
         ("        return text\n", "        return [text]\n", "A model reads text"),
-        ('part.get("resource", part)', "part", "A part was dropped"),
+        ('part.get("resource", part)', "part", "A resource may hold a text"),
         (
             "    kind, inner",
             '    if "text" not in part: raise ValueError(part)\n    kind, inner',
             "Not every part has a text",
         ),
+        (", {inner.get('mimeType')}: not", ": not", "its `mimeType` isn't"),
         ("not shown as text]", "{inner.get('data') or inner.get('blob')}]", "can't read base64"),
-        ('return f"[{kind}, ', 'return "" and f"[{kind}, ', "Say at least what kind it is"),
+        ('return f"[{kind}, ', 'return "" and f"[{kind}, ', "A part was dropped without a word"),
         ('if result.get("isError")', 'if result.get("error")', "it is taken for an answer"),
         ('if result.get("isError")', 'if "isError" in result', "Ask whether it is true"),
         ("raise RuntimeError(text)", "raise RuntimeError('failed')", "Put it into the error"),

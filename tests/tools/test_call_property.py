@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import math
+from enum import IntEnum
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
@@ -26,7 +27,15 @@ NAMES = [
 ]
 """Among them names that pydantic's own models have (report T05)."""
 
-LEAVES = st.sampled_from([bool, int, float, str, int | None, str | None, Literal["a", "b", 1]])
+
+class Level(IntEnum):
+    LOW = 0
+    HIGH = 1
+
+
+LEAVES = st.sampled_from(
+    [bool, int, float, str, int | None, str | None, Literal["a", 1], Literal[True, 0], Level]
+)
 
 
 def modelled(fields: dict[str, Any]) -> Any:
@@ -65,6 +74,9 @@ LEAVES_FITTING: dict[Any, st.SearchStrategy[Any]] = {
     int: NUMBERS | st.sampled_from([True, "7", "0", 2.0]),
     float: NUMBERS | st.sampled_from([True, "7.0", "NaN"]),
     str: WORDS | st.sampled_from([1, True]),
+    Level: st.sampled_from([0, 1, True, False, 1.0, "LOW"]),
+    Literal["a", 1]: st.sampled_from(["a", 1, True, 1.0]),
+    Literal[True, 0]: st.sampled_from([True, False, 1, 0]),
 }
 """What fits, and what somebody might take for it."""
 
@@ -109,6 +121,8 @@ def same(sent: Any, received: Any) -> bool:
     """Whether two values are the same JSON: 1 is no true, and 2**53 + 1 no other number."""
     if isinstance(received, BaseModel):
         received = {name: getattr(received, name) for name in type(received).model_fields}
+    if isinstance(received, IntEnum):
+        received = received.value
     if isinstance(sent, dict):
         return (
             isinstance(received, dict)

@@ -188,8 +188,21 @@ def _other_kinds(subject: Subject) -> None:
             likely = "A model can't read base64, and pays for every character. Name it instead."
             wrong(answers(answer), shown(said), "a text without the data", likely)
         if "Ada" not in said or not all(name in said for name in names):
-            likely = "A part was dropped without a word. Say at least what kind it is."
-            wrong(answers(answer), shown(said), f"a text with {' and '.join(names)}", likely)
+            likely = _what_is_missing(part, said)
+            wrong(
+                answers(answer),
+                shown(said),
+                f"a text with 'Ada', {', '.join(map(repr, names))}",
+                likely,
+            )
+
+
+def _what_is_missing(part: Mapping[str, Any], said: str) -> str:
+    if "text" in part.get("resource", ()):
+        return "A resource may hold a text. It is in `part['resource']['text']`: show it."
+    if "Ada" in said and part["type"] in said:
+        return f"The type is named, and its `mimeType` isn't: a model may know {part['mimeType']}."
+    return "A part was dropped without a word. Name its `type` and its `mimeType`."
 
 
 def _failed(subject: Subject, answer: Any, words: str, likely: str) -> None:
@@ -220,7 +233,10 @@ def _raises(subject: Subject) -> None:
 
 def _nonsense(subject: Subject) -> None:
     for answer in (None, {}, "Ada", {"content": None}, {"content": [{"type": "text"}]}):
-        likely = "What is no result of the protocol is taken for one. It is a failure, too."
+        likely = (
+            "What is no result of the protocol is taken for one. It is a failure, too. A result "
+            "has a list `content`, and each text in it a `text`."
+        )
         _failed(subject, answer, "", likely)
 
 

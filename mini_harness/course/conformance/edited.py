@@ -20,6 +20,7 @@ NAME = "shipping.py"
 BOM = b"\xef\xbb\xbf"
 PLAIN = b"FREE = 5000\nPRICE = 499\n"
 TWICE = b"low = 1\nhigh = 1\n"
+TIMES = re.compile(r"(?<!\d)2(?!\d)|\b(?:twice|two|second)\b", re.IGNORECASE)
 OVERLAP = b"line = '== == =='\n"
 
 
@@ -55,16 +56,13 @@ class Edit:
             self.wrong(f"the file holds {self.after!r}", f"{expected!r}", likely)
 
     def must_be_refused(self, likely: str) -> str:
-        """A finding unless it was refused with a text, and nothing has changed. The text."""
+        """A finding unless it was refused, and nothing has changed. The text of the refusal."""
         expected = "ValueError is raised, and the file stays as it is"
         if self.after != self.before:
             self.wrong(f"the file holds {self.after!r}", expected, likely)
         if not self.refused:
             self.wrong(f"{shown(self.said)} came back", expected, likely)
-        said = str(self.said.error)
-        if not said:
-            self.wrong("ValueError() without a text", "a text that says what is wrong", SAY_WHY)
-        return said
+        return str(self.said.error)
 
 
 SAY_WHY = "The text of the error is all that the model learns: say what is wrong, and what to do."
@@ -114,15 +112,7 @@ def _call(subject: Subject, done: Edit, path: str) -> Any:
 def _once(subject: Subject) -> None:
     done = edit(subject, PLAIN, "499", "599")
     done.must_be(b"FREE = 5000\nPRICE = 599\n", "The passage is there once: replace it.")
-    if not isinstance(done.said, str) or NAME not in done.said or "2" not in _last(done.said):
-        likely = "Say what was done, and where: the path and the line, counted from 1."
-        done.wrong(f"{_last(shown(done.said))} came back", f"a text: {NAME}, line 2", likely)
     edit(subject, PLAIN, "PRICE = 499\n", "").must_be(b"FREE = 5000\n", "An empty `new` deletes.")
-
-
-def _last(said: str) -> str:
-    """Without the folder, in whose name there may be anything."""
-    return re.sub(rf"\S*{NAME}", NAME, said)
 
 
 def _absent(subject: Subject) -> None:
@@ -136,10 +126,7 @@ def _ambiguous(subject: Subject) -> None:
     likely = "The passage is there twice, and nobody said which one is meant. Don't guess."
     if done.after == TWICE.replace(b"= 1", b"= 2"):
         likely = "`replace` takes every passage, also the one that nobody meant."
-    said = done.must_be_refused(likely)
-    if "2" not in _last(said):
-        likely = "Say how often it is there, or in which lines: then the model can say more of it."
-        done.wrong(f"the error {_last(said)!r}", "a text that says how often it is there", likely)
+    done.must_be_refused(likely)
 
 
 def _overlapping(subject: Subject) -> None:
@@ -216,15 +203,37 @@ def _no_file(subject: Subject) -> None:
         wrong(called, f"{shown(got)} came back", "FileNotFoundError is raised", likely)
 
 
+def _says(subject: Subject) -> None:
+    done = edit(subject, PLAIN, "499", "599")
+    if not isinstance(done.said, str) or NAME not in done.said or "2" not in _last(done.said):
+        likely = "Say what was done, and where: the path and the line, counted from 1."
+        done.wrong(f"{_last(shown(done.said))} came back", f"a text: {NAME}, line 2", likely)
+    for before, old in ((PLAIN, "498"), (TWICE, "= 1")):
+        done = edit(subject, before, old, "= 2")
+        said = _last(done.must_be_refused("This can't be done: refuse it."))
+        if not said:
+            done.wrong("ValueError() without a text", "a text that says what is wrong", SAY_WHY)
+    if not TIMES.search(said):
+        likely = "Say how often it is there, or in which lines: then the model can say more of it."
+        expected = 'a text with "2", "twice" or "two": so often it is there, in the lines 1 and 2'
+        done.wrong(f"the error {said!r}", expected, likely)
+
+
+def _last(said: str) -> str:
+    """Without the folder, in whose name there may be anything."""
+    return re.sub(rf"\S*{NAME}", NAME, said)
+
+
 EDITED = (
     Check("v0b-edit", "A passage that is there once is replaced.", _once),
     Check("v0b-edit", "A passage that isn't there is refused.", _absent),
     Check("v0b-edit", "A passage that is there twice is refused.", _ambiguous),
     Check("v0b-edit", "Passages that overlap count, too.", _overlapping),
-    Check("v0b-edit", "What would change nothing is refused.", _nothing),
+    Check("v0b-edit", "An empty passage is refused, and what would change nothing.", _nothing),
     Check("v0b-edit", "Line ends stay as they are, and don't hide a passage.", _line_ends),
     Check("v0b-edit", "Everything beside the passage stays, to the byte.", _other_bytes),
     Check("v0b-edit", "The file is replaced in one piece, and nothing is left over.", _whole),
     Check("v0b-edit", "Permissions stay.", _permissions),
     Check("v0b-edit", "A file that isn't there isn't made.", _no_file),
+    Check("v0b-edit", "It says where it was, or how often it is there.", _says),
 )

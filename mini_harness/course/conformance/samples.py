@@ -3,6 +3,10 @@
 This file has no `from __future__ import annotations`: a learner may take the types as they stand.
 """
 
+import inspect
+from collections.abc import Callable
+from datetime import date
+from enum import Enum
 from typing import Any
 
 from pydantic import BaseModel
@@ -15,12 +19,19 @@ class Window(BaseModel):
     last: int = 9
 
 
-def tail(build_id: str, lines: int = 3, numbered: bool = False) -> str:
+class Kind(Enum):
+    """What a machine does. On the wire it is a text."""
+
+    NIGHTLY = "nightly"
+    RELEASE = "release"
+
+
+def last_of(build_id: str, lines: int = 3, numbered: bool = False) -> str:
     """Show the end of a build's log."""
     return f"{build_id}, {lines!r}, {numbered!r}"
 
 
-def cut(build_id: str, windows: list[Window]) -> str:
+def cut_out(build_id: str, windows: list[Window]) -> str:
     """Cut pieces out of a build's log."""
     return f"{build_id}: " + ", ".join(f"{each.first} to {each.last}" for each in windows)
 
@@ -28,6 +39,21 @@ def cut(build_id: str, windows: list[Window]) -> str:
 def label(build_id: str, labels: dict[str, str]) -> str:
     """Put labels on a build."""
     return f"{build_id}: {labels}"
+
+
+def book(machine: str, day: date, kind: Kind, hours: tuple[int, int]) -> str:
+    """Book a machine of the farm."""
+    return f"{machine}: {day:%d.%m.%Y}, {kind.name}, {hours[0]} to {hours[1]}"
+
+
+def signature(function: Callable[..., Any]) -> str:
+    """One of these as a learner would write it, with the types that belong to it."""
+    known = {
+        "Window": f"Window({', '.join(map(str, inspect.signature(Window).parameters.values()))})",
+        "Kind": f"Kind is {' or '.join(repr(each.value) for each in Kind)}",
+    }
+    shown = f"{function.__name__}{inspect.signature(function)}".replace(f"{__name__}.", "")
+    return ", and ".join([shown, *(words for name, words in known.items() if name in shown)])
 
 
 WHO = {

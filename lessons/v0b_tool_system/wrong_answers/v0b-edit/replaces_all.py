@@ -4,9 +4,9 @@ import shutil
 from pathlib import Path
 
 
-def edit(path, old, new):
+def edit(path: str, old: str, new: str) -> str:
     """Replace the one passage of a text file that is like old. Say where it was."""
-    file = Path(path)
+    file = Path(path).resolve()
     before = file.read_bytes()
     old, new = old.encode(), new.encode()
     if b"\r\n" in before:

@@ -4,8 +4,9 @@ import shutil
 from pathlib import Path
 
 
-def edit(path, old, new):
-    file = Path(path)
+def edit(path: str, old: str, new: str) -> str:
+    """Replace the one passage of a text file that is like old. Say where it was."""
+    file = Path(path).resolve()
     before = file.read_text(encoding="utf-8")
     if not old or old == new:
         raise ValueError("old is empty, or new is the same: nothing would change.")
