@@ -8,9 +8,11 @@ call is judged denies it (report P04).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from mini_harness.approval import Approver, ToolDenied, denied, remembered, request_for, settle
 from mini_harness.events import EventType
@@ -82,6 +84,8 @@ class Policy(Layer):
         self._strict = [rule for rule in self._rules if rule.verdict is not _ALLOW]
         self._known: dict[str, _Known] = {}
         self._compared: Sequence[ToolSchema] | None = None
+        # Kept by those who wait for it. A run may come to another event loop later.
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def mode(self) -> PermissionMode:
@@ -158,22 +162,33 @@ class Policy(Layer):
     async def _ask(
         self, run: Run, call: Call, next: Act, judged: Judgement, answered: bool
     ) -> Observation:
+        # Reads of one turn may come together. A person is asked one thing at a time, and what the
+        # first answer allows need not be asked again.
+        turn = self._turns.get(id(run)) or asyncio.Lock()
+        self._turns[id(run)] = turn
+        async with turn:
+            ready = await self._settled(run, call, judged, answered)
+        return ready if isinstance(ready, Observation) else await next(run, ready)
+
+    async def _settled(
+        self, run: Run, call: Call, judged: Judgement, answered: bool
+    ) -> Call | Observation:
+        """The call as it may run, or the observation of its denial. Raises Pause."""
         _, rule, reason = judged
         # Its place among the layers: so it is known again after a restart.
         asker = str(run.driver.layers.index(self))
         before = None if answered else remembered(run, call, rule, asker)
         if before is not None:
             call.allowed_by = f"{BuiltIn.ALWAYS}:{before}"
-            return await next(run, call)
+            return call
         request = request_for(run, call, rule, reason, asker)
         if (EventType.VERDICT, request.digest) not in run.named:
             _note(run, call, _ASK, rule, reason, digest=request.digest)
         who, how = self.approver, self._objection(run)
         ready = await settle(run, call, request, who, self.patience, how, answered)
-        if isinstance(ready, Observation):
-            return ready
-        ready.allowed_by = f"{BuiltIn.APPROVED}:{rule}"
-        return await next(run, ready)
+        if isinstance(ready, Call):
+            ready.allowed_by = f"{BuiltIn.APPROVED}:{rule}"
+        return ready
 
     def _was_answered(self, run: Run, call: Call) -> bool:
         """Whether a person answered this policy; or one that isn't among the layers any more."""

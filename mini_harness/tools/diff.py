@@ -47,8 +47,8 @@ class _Change(NamedTuple):
 def unified_diff(name: str, before: bytes | None, after: bytes) -> str:
     """The diff in at most MAX_BYTES. If something isn't shown, the last line says so.
 
-    That line names a fingerprint of the whole change: two changes never have the same text.
-    ``before`` is None for a file that isn't there yet.
+    That line names a fingerprint of the whole change: of two new contents that one file could get,
+    the texts are never the same. ``before`` is None for a file that isn't there yet.
     """
     lines = [f"--- {name}" if before is not None else "--- (a new file)", f"+++ {name}"]
     room = MAX_BYTES - _NOTE_ROOM - sum(len(line.encode()) + 1 for line in lines)
@@ -70,7 +70,8 @@ def _diff(before: bytes, after: bytes) -> Iterator[tuple[str, bool]]:
     start, old, new = _middle(before, after)
     a, b = _lines(old), _lines(new)
     first = before.count(b"\n", 0, start) + 1
-    plain = _all_crlf(before) and _all_crlf(after)
+    # Where nothing was, or no line end, those that come are worth seeing.
+    plain = b"\r\n" in before and _all_crlf(before) and _all_crlf(after)
     for hunk in _hunks(_changes(a, b)):
         low, high = max(0, hunk[0].a1 - _CONTEXT), min(len(a), hunk[-1].a2 + _CONTEXT)
         b_low, b_high = max(0, hunk[0].b1 - _CONTEXT), min(len(b), hunk[-1].b2 + _CONTEXT)

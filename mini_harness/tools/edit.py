@@ -100,6 +100,8 @@ class _Text:
         if len(self.plain) < len(self.data):
             pairs = (match.start() for match in re.finditer(rb"\r\n", self.data))
             self._pairs = [start - count for count, start in enumerate(pairs)]
+        # From here to there, this is the next line end: it is asked for in order, again and again.
+        self._next = (0, -1, b"")
 
     def places(self, old: bytes, step: int) -> Iterator[int]:
         """Where a passage begins, each at least ``step`` bytes after the last one."""
@@ -134,9 +136,15 @@ class _Text:
 
     def _near(self, start: int) -> bytes:
         """The next line end, or the one before if that was the last line."""
+        begin, end, ending = self._next
+        if begin <= start <= end:
+            return ending
         at = self.data.find(b"\n", start)
+        end = len(self.data) if at < 0 else at
         at = self.data.rfind(b"\n", 0, start) if at < 0 else at
-        return b"\r\n" if at > 0 and self.data[at - 1 : at] == b"\r" else b"\n"
+        ending = b"\r\n" if at > 0 and self.data[at - 1 : at] == b"\r" else b"\n"
+        self._next = (start, end, ending)
+        return ending
 
     def hint(self, old: bytes) -> str:
         """Where something similar is, if it is."""

@@ -68,6 +68,7 @@ def resolve_inside(root: Path, path: str) -> Path:
     """Where a path leads, links followed, relative ones seen from ``root``; it needn't exist.
 
     Raises PermissionError, with the path and the reason in it, if that is outside (SEEDS C24),
+    FileNotFoundError and NotADirectoryError for ``x/..`` where x is no folder, as the system does,
     and OSError for a text that can't be a path.
     """
     if reason := unusable(path):
@@ -75,7 +76,17 @@ def resolve_inside(root: Path, path: str) -> Path:
     place = Path(os.path.realpath(root / path))
     if not place.is_relative_to(os.path.realpath(root)):
         raise _outside(path)
+    parts = Path(path).parts
+    if ".." in parts:
+        # To realpath, "x/.." is nothing, whatever x is. Only the system knows.
+        last = len(parts) - parts[::-1].index("..")
+        root.joinpath(*parts[:last]).stat()
     return place
+
+
+def as_opened(path: str) -> str:
+    """A path as a policy must take it: for the tools of this package, "~" is a name like any."""
+    return f"./{path}" if path.startswith("~") else path
 
 
 def open_inside(root: Path, path: str) -> int:
@@ -163,6 +174,11 @@ def shown_path(path: str) -> str:
     return path if path.isprintable() else repr(path)
 
 
+def quoted_path(path: str) -> str:
+    """The same within a sentence: in quotes where a reader can't see its end."""
+    return repr(path) if path.endswith((".", " ")) or not path else shown_path(path)
+
+
 def counted(number: int, what: str) -> str:
     """``1 line``, ``2 lines``."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
@@ -190,6 +206,7 @@ class ReadFile(BaseTool):
     A line ends with LF or CRLF and with nothing else. A byte order mark isn't shown. A file is
     binary if a NUL byte is in its first 8 KiB or in a line up to the last one shown.
     The metadata are ``file`` and ``sha256`` (``note_of``), for a file of at most MAX_WHOLE bytes.
+    They name its whole content, however few lines are shown; if none is, they are missing.
     """
 
     name = "read_file"
@@ -203,7 +220,7 @@ class ReadFile(BaseTool):
         return True
 
     def paths(self, arguments: ReadFileInput) -> list[str]:
-        return [arguments.path]
+        return [as_opened(arguments.path)]
 
     async def execute(self, arguments: ReadFileInput, context: ToolExecutionContext) -> ToolResult:
         """Every failure is an error result that names the path."""
@@ -226,7 +243,11 @@ def _read(root: Path, wanted: ReadFileInput) -> ToolResult:
     except BinaryFile:
         return ToolResult(f"Binary file cannot be read as text: {shown}", is_error=True)
     except OSError as error:
-        return ToolResult(f"Cannot read file: {shown}. {error.strerror or error}.", is_error=True)
+        text = f"Cannot read file: {quoted_path(wanted.path)}. {error.strerror or error}."
+        return ToolResult(text, is_error=True)
+    if not text:
+        # Without lines left out at the beginning, nothing is all that there is.
+        note = note if wanted.offset == 0 else {}
     return ToolResult(text or f"(no content in selected range for {shown})", metadata=note)
 
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from mini_harness.sensitive import is_sensitive
 from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
-from mini_harness.tools.files import counted, resolve_inside, shown_path
+from mini_harness.tools.files import as_opened, counted, quoted_path, resolve_inside, shown_path
 from mini_harness.tools.listing import PathPattern, Walk, explained
 from mini_harness.tools.process import Ended, NotStarted, run_process
 from mini_harness.tools.shell import child_environment
@@ -50,7 +50,7 @@ class GrepInput(BaseModel):
         None,
         min_length=1,
         max_length=300,
-        description="Search only files whose path fits, like *.py or src/**/*.md.",
+        description="Search only files whose path fits, like *.{py,md} or src/**/*.md.",
     )
     ignore_case: bool = Field(False, description="Take a and A for the same letter.")
     context: int = Field(0, ge=0, le=5, description="How many lines to show around each match.")
@@ -79,7 +79,8 @@ class Grep(BaseTool):
     name = "grep"
     description = (
         "Search the text files of the workspace folder for lines that match a regular expression. "
-        "Binary files, links and files that may hold credentials are left out."
+        "Binary files, links and files that may hold credentials are left out, and so is what lies "
+        "in .git and .mini_harness, unless path names that folder."
     )
     input_model = GrepInput
     idempotent = True
@@ -94,7 +95,7 @@ class Grep(BaseTool):
         return True
 
     def paths(self, arguments: GrepInput) -> list[str]:
-        return [arguments.path]
+        return [as_opened(arguments.path)]
 
     async def execute(self, arguments: GrepInput, context: ToolExecutionContext) -> ToolResult:
         """Every failure is an error result that names the path or the pattern."""
@@ -229,9 +230,15 @@ class _Reply:
             return ToolResult(text, is_error=True)
         broken = self._broken(seconds)
         notes = [f"[{note}]" for note in (broken, self._more(), self._left_out()) if note]
-        nothing = [] if self._lines or broken else ["(no line matches)"]
+        nothing = [] if self._lines or broken else [self._nothing()]
         text = "\n".join([*self._lines, *nothing, *notes])
         return ToolResult(text, bool(broken), {"timed_out": True} if self.ended.timed_out else {})
+
+    def _nothing(self) -> str:
+        if self.chosen.files or self.chosen.secret:
+            return "(no line matches)"
+        fits = f" whose path fits {shown_path(self._wanted.glob)}" if self._wanted.glob else ""
+        return f"(there is no file with anything in it in {quoted_path(self._wanted.path)}{fits})"
 
     def _broken(self, seconds: float) -> str:
         """Why the search didn't come to its end."""

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field
 
 from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
-from mini_harness.tools.files import counted, resolve_inside, shown_path
+from mini_harness.tools.files import as_opened, counted, quoted_path, resolve_inside, shown_path
 from mini_harness.tools.places import enter, open_folder
 
 MAX_SHOWN = 500
@@ -45,7 +45,11 @@ SECONDS = 20.0
 SKIPPED = frozenset({".git", ".mini_harness"})
 """Folders that are shown and not looked into, unless one of them is asked for."""
 
+MAX_ALTERNATIVES = 64
+"""What the braces in a part of a pattern may come to."""
+
 _NOTE_ROOM = 256
+_BRACES = re.compile(r"(\{[^{}]*\}|\[[{}]\])")
 
 
 class Entry(NamedTuple):
@@ -129,18 +133,23 @@ def _entry(found: os.DirEntry[str], parents: tuple[str, ...]) -> Entry:
 class PathPattern:
     """A pattern of paths: ``*`` and ``?`` stay within a part, ``**`` stands for any folders.
 
+    ``*.{py,md}`` is each of its alternatives.
+
     Each part of a path is compared once with each part of the pattern at most, so no pattern is
     slow. At its end, ``**`` means all that lies below.
     """
 
     def __init__(self, text: str) -> None:
-        """Raises ValueError for a pattern that leads out of the folder it is seen from."""
+        """Raises ValueError for one that leads out of the folder it is seen from, or bad braces."""
         parts = [part for part in text.split("/") if part not in ("", ".")]
         if text.startswith("/") or ".." in parts or not parts:
-            raise ValueError("A pattern is seen from its folder: it can't be absolute or hold ..")
+            raise ValueError(
+                f"A pattern is seen from its folder: {text!r} must name something in there, and "
+                "can't be absolute or hold '..'"
+            )
         parts += ["*"] if parts[-1] == "**" else []
         parts = [one for one, other in pairwise([*parts, ""]) if (one, other) != ("**", "**")]
-        self._parts = [None if each == "**" else re.compile(translate(each)) for each in parts]
+        self._parts = [None if each == "**" else _compiled(each) for each in parts]
         # How far into the pattern a path may lead; asked for each folder again and again.
         self._reached = lru_cache(1024)(self._reach)
 
@@ -172,6 +181,23 @@ class PathPattern:
                 at += 1
             found.add(at)
         return frozenset(found)
+
+
+def _compiled(part: str) -> re.Pattern[str]:
+    """A part of a pattern, its braces taken apart. Raises ValueError."""
+    found = [""]
+    for piece in _BRACES.split(part):
+        whole = _BRACES.fullmatch(piece)
+        if not whole and not {*"{}"}.isdisjoint(piece):
+            raise ValueError(
+                f"The braces in {part!r} can't be understood. Write them as in *.{{py,md}}, within "
+                "a part and not within each other, or [{] for one that is in a name"
+            )
+        choices = piece[1:-1].split(",") if piece[:1] == "{" else [piece]
+        if len(found) * len(choices) > MAX_ALTERNATIVES:
+            raise ValueError(f"In {part!r} there are more than {MAX_ALTERNATIVES} alternatives")
+        found = [start + choice for start in found for choice in choices]
+    return re.compile("|".join(map(translate, found)))
 
 
 class Listing:
@@ -212,10 +238,10 @@ def folder_inside(root: Path, path: str) -> Path:
 
 def explained(path: str, error: OSError | ValueError) -> str:
     """What the model is told about a folder that can't be looked into."""
-    shown = shown_path(path)
+    shown = quoted_path(path)
     match error:
         case FileNotFoundError():
-            return f"Folder not found: {shown}"
+            return f"Folder not found: {shown_path(path)}"
         case NotADirectoryError():
             return f"It is no folder: {shown}. Name the folder it lies in."
         case OSError():
@@ -233,7 +259,7 @@ class _NameTool(BaseTool):
         return True
 
     def paths(self, arguments: Any) -> list[str]:
-        return [arguments.path]
+        return [as_opened(arguments.path)]
 
     async def execute(self, arguments: Any, context: ToolExecutionContext) -> ToolResult:
         """Every failure is an error result that names the path."""
@@ -286,7 +312,8 @@ class GlobInput(BaseModel):
         min_length=1,
         max_length=300,
         description="A pattern like src/**/*.py, seen from path: * and ? stand for something "
-        "within a name, [ab] for one of these letters, ** for any number of folders.",
+        "within a name, [ab] for one of these letters, {py,md} for one of these words, ** for any "
+        "number of folders.",
     )
     path: str = Field(".", description="The folder to search, relative to the workspace folder.")
 
@@ -300,7 +327,8 @@ class Glob(_NameTool):
     name = "glob"
     description = (
         "Find files and folders in the workspace folder by a pattern of their path. "
-        "The paths in the answer are relative to the workspace folder."
+        "The paths in the answer are relative to the workspace folder. What lies in .git and "
+        ".mini_harness is found only if path names that folder."
     )
     input_model = GlobInput
 

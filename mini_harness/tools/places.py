@@ -25,6 +25,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 from mini_harness.tools.files import READ, read_whole, refuse_irregular, resolve_inside
 
@@ -41,8 +42,9 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _HELD
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _HELD
 _WALKS = os.open in os.supports_dir_fd
 _TICK = 0.002
-_GUARDS = tuple(threading.Lock() for _ in range(64))
-"""For the threads of this process. Two folders that share one only wait for each other."""
+_GUARDS: WeakValueDictionary[tuple[int, int], threading.Lock] = WeakValueDictionary()
+"""For the threads of this process: a guard for each folder, as long as somebody needs it."""
+_CHOOSING = threading.Lock()
 
 
 class Stale(OSError):
@@ -196,6 +198,23 @@ class HeldFile:
         os.fchmod(descriptor, mode)
 
 
+def file_place(root: Path, path: str) -> Path:
+    """Where a file is, or would be made, as ``resolve_inside`` says it.
+
+    Raises IsADirectoryError for a path that can only be a folder's, and OSError for one that is
+    too long: folder by folder it could be made, and then nobody could open it.
+    """
+    place = resolve_inside(root, path)
+    if path.rpartition("/")[2] in ("", ".", "..") or place == Path(os.path.realpath(root)):
+        raise IsADirectoryError(errno.EISDIR, "It is a directory", path)
+    longest = max(place.parts, key=lambda part: len(os.fsencode(part)))
+    # What the system takes, it knows best. Below a folder that isn't there, it looks at no name.
+    for each in (place, root / longest):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            each.lstat()
+    return place
+
+
 @contextmanager
 def hold_file(root: Path, path: str, holder: Holder = open_folder) -> Iterator[HeldFile]:
     """Hold the folder of a file, so that the file can be replaced and nobody comes between.
@@ -203,9 +222,7 @@ def hold_file(root: Path, path: str, holder: Holder = open_folder) -> Iterator[H
     A link is followed to the file that it means. Raises OSError, also after WAIT seconds in
     which somebody else was at work in the folder.
     """
-    place = resolve_inside(root, path)
-    if path.endswith("/") or place == Path(os.path.realpath(root)):
-        raise IsADirectoryError(errno.EISDIR, "It is a directory", path)
+    place = file_place(root, path)
     with holder(root, place.parent) as folder, _alone(folder, path) as alone:
         yield HeldFile(folder, place, path, alone)
 
@@ -224,7 +241,8 @@ def _alone(folder: int, path: str) -> Iterator[bool]:
     """Keep all others who change files here out of this folder: threads, then processes."""
     until = time.monotonic() + WAIT
     status = os.fstat(folder)
-    guard = _GUARDS[hash((status.st_dev, status.st_ino)) % len(_GUARDS)]
+    with _CHOOSING:
+        guard = _GUARDS.setdefault((status.st_dev, status.st_ino), threading.Lock())
     if not guard.acquire(timeout=WAIT):
         raise _busy(path)
     try:

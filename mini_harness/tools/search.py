@@ -1,4 +1,4 @@
-"""Finding a tool by a word."""
+"""Finding a tool by words."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from mini_harness.tools.registry import ToolRegistry
 
 class ToolSearchInput(BaseModel):
     query: str = Field(
-        "", description="Text in the tool's name or description; none shows all tools."
+        "", description="Words in the tool's name or description; none shows all tools."
     )
 
 
 class ToolSearch(BaseTool):
-    """List the tools whose name or description holds a text, in any case (SEEDS C26).
+    """List the tools whose names and descriptions hold all words, in any case (SEEDS C26).
 
-    The names of what a query found are in the metadata, as ``found``: with ``DeferredTools`` the
-    model sees the schemas of these from its next turn on. To list all tools loads none.
+    A word may be a part of a longer one, so a single letter finds nearly all tools. The names of
+    what a query found are in the metadata, as ``found``: with ``DeferredTools`` the model sees the
+    schemas of these from its next turn on. To list all tools loads none.
     """
 
     name = "tool_search"
-    description = "List the available tools, or those whose name or description holds a text."
+    description = "List the available tools, or those whose name and description hold all words."
     input_model = ToolSearchInput
 
     def is_read_only(self, arguments: ToolSearchInput) -> bool:
@@ -38,13 +39,14 @@ class ToolSearch(BaseTool):
         registry = context.metadata.get("tool_registry")
         if not isinstance(registry, ToolRegistry):
             raise LookupError('There is no registry in context.metadata["tool_registry"].')
-        wanted = arguments.query.strip().casefold()
-        found = [
-            tool
-            for tool in registry.list_tools()
-            if wanted in tool.name.casefold() or wanted in tool.description.casefold()
-        ]
+        wanted = arguments.query.casefold().split()
+        found = [tool for tool in registry.list_tools() if _has_all(tool, wanted)]
         lines = [f"{tool.name}: {tool.description}" for tool in found]
         metadata = {"found": [tool.name for tool in found]} if wanted and found else {}
         text = "\n".join(lines) or f"(no tool matches {arguments.query!r})"
         return ToolResult(text, metadata=metadata)
+
+
+def _has_all(tool: BaseTool, words: list[str]) -> bool:
+    text = f"{tool.name}\n{tool.description}".casefold()
+    return all(word in text for word in words)

@@ -3,7 +3,9 @@
 A change is made in one piece: the file is held, read, changed, compared once more and replaced,
 and meanwhile nobody else of us is at work in its folder (see ``places``). What a tool has read or
 written it notes in its metadata, and the run's history keeps that. So ``write_file`` can refuse to
-replace a content that the model doesn't know (report O04), also after a resume.
+replace a content that the model doesn't know (report O04), also after a resume. To know it, one
+line that was shown, or one passage that was edited, is enough: what is to be kept safe is what
+somebody else has changed meanwhile, not what the model didn't care to read.
 """
 
 from __future__ import annotations
@@ -22,15 +24,16 @@ from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
 from mini_harness.tools.diff import unified_diff
 from mini_harness.tools.files import (
     MAX_WHOLE,
+    as_opened,
     counted,
     name_inside,
     note_of,
     open_inside,
+    quoted_path,
     read_whole,
-    resolve_inside,
     shown_path,
 )
-from mini_harness.tools.places import Holder, hold_file, make_folder, open_folder, whole
+from mini_harness.tools.places import Holder, file_place, hold_file, make_folder, open_folder, whole
 
 BOM = b"\xef\xbb\xbf"
 
@@ -79,14 +82,15 @@ class FileChange(BaseTool):
         """
 
     def paths(self, arguments: Any) -> list[str]:
-        return [arguments.path]
+        return [as_opened(arguments.path)]
 
     def preview(self, arguments: Any, context: ToolExecutionContext) -> str:
         """The diff, in at most ``diff.MAX_BYTES``, or why the call would be refused."""
         try:
             # Nobody is kept out meanwhile: a question may stay open for days.
-            before = _content(context.cwd, arguments.path)
-            file = name_inside(context.cwd, resolve_inside(context.cwd, arguments.path))
+            place = file_place(context.cwd, arguments.path)
+            before = _content(context.cwd, place)
+            file = name_inside(context.cwd, place)
             change = self._judged(arguments, before, last_seen(context.run, file))
         except (OSError, Refused) as error:
             return f"Nothing: the call would be refused. {explained(arguments.path, error)}"
@@ -121,20 +125,20 @@ class FileChange(BaseTool):
         return change
 
 
-def _content(root: Path, path: str) -> bytes | None:
+def _content(root: Path, place: Path) -> bytes | None:
     try:
-        with io.FileIO(open_inside(root, path)) as file:
-            return read_whole(file, path)
+        with io.FileIO(open_inside(root, str(place))) as file:
+            return read_whole(file, str(place))
     except FileNotFoundError:
         return None
 
 
 def explained(path: str, error: OSError | Refused) -> str:
     """What the model is told about a change that wasn't made."""
-    shown = shown_path(path)
+    shown = quoted_path(path)
     match error:
         case FileNotFoundError():
-            return f"File not found: {shown}"
+            return f"File not found: {shown_path(path)}"
         case IsADirectoryError():
             return f"Cannot write to a directory: {shown}. Name a file."
         case Refused():

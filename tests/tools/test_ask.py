@@ -1,6 +1,7 @@
 """ask_user reaches a person, or says that nobody is there."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -36,6 +37,31 @@ def test_an_asker_may_be_async() -> None:
     assert ask(answer).output == "later"
 
 
+def test_an_asker_that_waits_keeps_nobody_else_waiting() -> None:
+    """B03"""
+    moved = threading.Event()
+
+    def answer(*_: Any) -> str:
+        return "waited for the loop" if moved.wait(5) else "the loop stood still"
+
+    async def both() -> ToolResult:
+        asking = asyncio.create_task(
+            AskUser(answer).execute(AskUserInput(question="?"), ToolExecutionContext())
+        )
+        await asyncio.sleep(0)
+        moved.set()
+        return await asking
+
+    assert asyncio.run(both()).output == "waited for the loop"
+
+
+def test_an_asker_may_give_something_to_await() -> None:
+    async def later() -> str:
+        return "later"
+
+    assert ask(lambda *_: later()).output == "later"
+
+
 def test_without_an_asker_the_model_is_told_that_nobody_is_there() -> None:
     result = ask(None)
     assert result.is_error
@@ -58,6 +84,12 @@ def test_an_answer_that_is_no_text_is_refused() -> None:
 def test_a_question_has_a_sensible_length(question: str) -> None:
     with pytest.raises(ValidationError):
         AskUserInput(question=question)
+
+
+@pytest.mark.parametrize("choices", [["x" * 201], ["a", ""], [" "], ["a", "b", "a "]])
+def test_choices_can_be_told_apart_and_shown(choices: list[str]) -> None:
+    with pytest.raises(ValidationError):
+        AskUserInput(question="?", choices=choices)
 
 
 def test_to_ask_needs_no_approval() -> None:

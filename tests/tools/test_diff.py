@@ -66,6 +66,16 @@ def test_what_the_eye_cannot_see_is_shown() -> None:
     assert unified_diff("f", None, b"").splitlines() == ["--- (a new file)", "+++ f"]
 
 
+@pytest.mark.parametrize("before", [None, b"", b"a"])
+def test_line_ends_that_come_are_shown(before: bytes | None) -> None:
+    """report B11: what a person approved is what happens"""
+    plain, pairs = (unified_diff("f", before, b"a%sb%s" % (e, e)) for e in (b"\n", b"\r\n"))
+    assert plain != pairs
+    assert "+b\\r" in pairs
+    kept = unified_diff("f", b"a\r\nb\r\n", b"a\r\nc\r\n")
+    assert "\\r" not in kept
+
+
 def _cases() -> dict[str, tuple[bytes, bytes]]:
     chance = random.Random(1)
     noise = [bytes(chance.choices(b"ab\n", k=300_000)) for _ in range(2)]

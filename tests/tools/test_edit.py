@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,21 @@ def test_an_edit_says_which_content_the_run_knows_then(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"A=0\n")
     written = ("write_file", {"path": "f", "content": "B"})
     assert told(play(tmp_path, edit("A=0", "A=1"), written))[1].startswith("Wrote")
+
+
+def test_many_passages_of_one_long_line_take_no_longer_than_few(tmp_path: Path) -> None:
+    """B11: the next line end of the file, looked for once and not once a passage"""
+    data = (b"ab" + b"x" * 18) * MOST
+    begun = time.monotonic()
+    assert edited(data + b"\r\n", "ab", "c\n", replace_all=True).count(b"\r\n") == MOST + 1
+    assert edited(b"\r\n" + data, "ab", "c\n", replace_all=True).count(b"\r\n") == MOST + 1
+    assert time.monotonic() - begun < 5
+
+
+def test_a_new_line_end_is_that_of_the_next_one() -> None:
+    """B11"""
+    before = b"xx\r\nx\nx\r\nx"
+    assert edited(before, "x", "y\n", replace_all=True) == b"y\r\ny\r\n\r\ny\n\ny\r\n\r\ny\r\n"
 
 
 # --- what can't be edited

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from mini_harness.protocol import Observation, ToolCall
 from mini_harness.tools.base import ToolExecutionContext, ToolResult
 from mini_harness.tools.call import prepare
-from mini_harness.tools.files import MAX_BYTES, ReadFile, ReadFileInput, open_inside
+from mini_harness.tools.files import MAX_BYTES, ReadFile, ReadFileInput, open_inside, quoted_path
 from mini_harness.tools.registry import ToolRegistry
 
 OUTSIDE = "With its links followed, it lies outside the workspace folder"
@@ -336,7 +336,8 @@ def links(room: Path) -> Path:
 )
 def test_a_path_that_leads_outside_is_refused_and_named(links: Path, path: str) -> None:
     """C24, report B10"""
-    assert read(links, path) == ToolResult(f"Cannot read file: {path}. {OUTSIDE}.", True)
+    text = f"Cannot read file: {quoted_path(path)}. {OUTSIDE}."
+    assert read(links, path) == ToolResult(text, True)
 
 
 @both_openers

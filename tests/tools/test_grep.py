@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from mini_harness.tools import grep_child
 from mini_harness.tools.base import ToolExecutionContext, ToolResult
 from mini_harness.tools.grep import MAX_BYTES, MAX_LINES, Grep
+from mini_harness.tools.listing import SKIPPED, Glob
 from tests.tools.workshop import OUTSIDE, folder, play, told, use
 
 HOPELESS = "(a+)+$"
@@ -55,7 +56,26 @@ def test_files_are_chosen_by_a_glob(tmp_path: Path) -> None:
     assert grep(tmp_path, "x", glob="*.py") == "a.py:1: x\nd/b.py:1: x\nd/e/c.py:1: x"
     assert grep(tmp_path, "x", glob="d/*.py") == "d/b.py:1: x"
     assert grep(tmp_path, "x", "d", glob="e/*") == "d/e/c.py:1: x"
-    assert grep(tmp_path, "x", glob="*.rs") == "(no line matches)"
+    assert grep(tmp_path, "x", "d", glob="*.{py,md}").splitlines() == [
+        "d/b.py:1: x",
+        "d/c.md:1: x",
+        "d/e/c.py:1: x",
+    ]
+
+
+def test_where_no_file_was_searched_nothing_is_said_of_lines(tmp_path: Path) -> None:
+    fill(tmp_path, a_py=b"x", empty=b"")
+    nothing = "(there is no file with anything in it in '.'"
+    assert grep(tmp_path, "x", glob="*.rs") == f"{nothing} whose path fits *.rs)"
+    assert grep(tmp_path, "x", glob="empty") == f"{nothing} whose path fits empty)"
+    (tmp_path / "d").mkdir()
+    assert grep(tmp_path, "x", "d") == "(there is no file with anything in it in d)"
+
+
+def test_the_description_says_which_folders_are_left_out() -> None:
+    for name in SKIPPED:
+        assert name in Grep.description
+        assert name in Glob.description
 
 
 def test_case_counts_unless_it_is_ignored(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mini_harness.tools import listing
+from mini_harness.tools.files import quoted_path
 from mini_harness.tools.listing import MAX_BYTES, MAX_SHOWN, Glob, ListFiles, PathPattern
 from mini_harness.tools.places import enter
 from tests.tools.workshop import OUTSIDE, folder, play, told, use
@@ -93,6 +94,10 @@ def test_an_empty_folder_is_no_error(room: Path) -> None:
         ("[!a].py", ["b.py"]),
         ("[", ["(nothing fits [ in .)"]),
         ("a", ["a/"]),
+        ("*.{py,md}", ["b.py"]),
+        ("{a,in}/**/{x,y}.p{y,}", ["a/deep/y.py", "a/x.py"]),
+        ("{a}.txt", ["a.txt"]),
+        ("[{]*", ["(nothing fits [{]* in .)"]),
         ("A/*", ["(nothing fits A/* in .)"]),
         ("in/*", ["(nothing fits in/* in .)"]),
         ("out", ["out"]),
@@ -139,7 +144,7 @@ def test_patterns_agree_with_their_meaning(pattern: list[str], path: list[str]) 
 @pytest.mark.parametrize("path", ["..", "out", "out/deep", "/etc", "a/../..", "out/../elsewhere"])
 def test_nothing_outside_is_looked_at(path: str, room: Path) -> None:
     """C24, report B10"""
-    said = f"Cannot look into folder: {path}. {OUTSIDE}."
+    said = f"Cannot look into folder: {quoted_path(path)}. {OUTSIDE}."
     assert use(ListFiles(), room, path=path).output == said
     assert use(Glob(), room, path=path, pattern="*").output == said
 
@@ -150,6 +155,18 @@ def test_a_pattern_that_leads_out_is_refused(pattern: str, room: Path) -> None:
     result = use(Glob(), room, pattern=pattern)
     assert result.is_error
     assert result.output.startswith("A pattern is seen from its folder")
+
+
+@pytest.mark.parametrize("pattern", ["{a", "a}", "{a,{b,c}}", "{a/x,b}.py", "{a,b}" * 7])
+def test_braces_that_cannot_be_taken_apart_are_refused(pattern: str, room: Path) -> None:
+    result = use(Glob(), room, pattern=pattern)
+    assert result.is_error
+    assert "braces" in result.output or "more than 64 alternatives" in result.output
+
+
+def test_a_name_with_a_brace_in_it_can_be_asked_for(room: Path) -> None:
+    (room / "{x}.py").touch()
+    assert found(room, "[{]x[}].{py,md}") == ["{x}.py"]
 
 
 def test_no_link_to_a_folder_is_followed(room: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +265,19 @@ def test_whoever_waits_too_long_for_another_gets_an_error(
     with hold_file(tmp_path, "g"):
         assert busy in use(WriteFile(), tmp_path, path="f", content="x").output
     assert not use(WriteFile(), tmp_path, path="f", content="x").is_error
+
+
+def test_two_folders_never_wait_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """report O04"""
+    monkeypatch.setattr(places, "WAIT", 0.05)
+    names = [f"{number}/f" for number in range(80)]
+    with ExitStack() as held:
+        for name in names:
+            held.enter_context(hold_file(tmp_path, name, make_folder))
+        assert len(places._GUARDS) == len(names)
+    assert not places._GUARDS
 
 
 def test_where_folders_have_no_locks_the_process_keeps_its_own(

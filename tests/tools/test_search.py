@@ -44,6 +44,9 @@ def test_the_query_may_be_left_out() -> None:
         ("shell command", ["bash"]),
         ("WORKSPACE", ["bash", "read_file"]),
         ("  bash ", ["bash"]),
+        ("read file", ["read_file"]),
+        ("lines some", ["read_file"]),
+        ("read zebra", ["(no tool matches 'read zebra')"]),
     ],
 )
 def test_a_query_filters_by_name_or_description_in_any_case(query: str, names: list[str]) -> None:

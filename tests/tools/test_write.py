@@ -212,7 +212,7 @@ def links(tmp_path: Path) -> Path:
 def test_nothing_is_written_outside(path: str, links: Path) -> None:
     """C24, report B10"""
     result = use(WriteFile(), links, path=path, content="x")
-    assert result.output.startswith(f"Cannot change file: {path}. {OUTSIDE}.")
+    assert result.output.startswith(f"Cannot change file: {files.quoted_path(path)}. {OUTSIDE}.")
     assert preview(WriteFile(), links, path=path, content="x").startswith("Nothing: ")
     assert (links.parent / "secret").read_bytes() == b"secret"
     only(links.parent, "elsewhere", "secret", "workspace")
@@ -227,12 +227,12 @@ def test_a_link_inside_is_followed_and_stays_a_link(links: Path) -> None:
     assert (links / "sub/new").read_bytes() == b"n"
 
 
-@pytest.mark.parametrize("path", ["", ".", "sub", "sub/", "nobody/", "sub/."])
+@pytest.mark.parametrize("path", ["", ".", "sub", "sub/", "nobody/", "nobody/.", "sub/."])
 def test_a_directory_is_named_as_one(path: str, links: Path) -> None:
     result = use(WriteFile(), links, path=path, content="x")
-    if path == "nobody/":
-        assert not (links / "nobody").exists()
-    assert result.output == f"Cannot write to a directory: {path}. Name a file."
+    assert not (links / "nobody").exists()
+    shown = repr(path) if path in ("", ".", "nobody/.", "sub/.") else path
+    assert result.output == f"Cannot write to a directory: {shown}. Name a file."
 
 
 def test_a_fifo_is_refused_at_once(links: Path) -> None:
@@ -299,10 +299,19 @@ def test_reading_notes_the_real_file_and_the_hash_of_all_of_it(path: str, links:
     (links / "here").symlink_to("sub")
     path = str(links / "a") if path == "absolute" else path
     digest = hashlib.sha256(b"\xef\xbb\xbfone\r\ntwo\xff").hexdigest()
-    for more in ({}, {"limit": 1}, {"offset": 1}, {"offset": 99}):
+    for more in ({}, {"limit": 1}, {"offset": 1}):
         seen = use(ReadFile(), links, path=path, **more)
         assert seen.metadata == {"file": "a", "sha256": digest}
     assert use(ReadFile(), links, path="here/b").metadata["file"] == "sub/b"
+
+
+def test_reading_no_line_is_to_know_nothing_unless_there_is_none(links: Path) -> None:
+    """report O04"""
+    blind = ("read_file", {"path": "a", "offset": 99})
+    assert told(play(links, blind, write("a", "b")))[1] == f"!Cannot change file: a. {UNKNOWN}"
+    assert (links / "a").read_bytes() == b"a"
+    (links / "empty").touch()
+    assert told(play(links, read("empty"), write("empty", "b")))[1].startswith("Wrote empty: ")
 
 
 def test_an_error_and_a_file_that_is_too_large_are_not_noted(links: Path) -> None:
