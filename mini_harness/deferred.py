@@ -25,6 +25,10 @@ class DeferredTools(Layer):
 
     A pattern is a name in which ``*`` stands for any text: ``DeferredTools(["mcp__*"])``. What
     was found is read from the run's own history, so a resumed run still knows it.
+
+    It saves tokens and keeps no secret. A call that can't be prepared never comes here: one of a
+    deferred tool with wrong arguments is told of them, and one of an unknown tool gets the names
+    of all. Who may call what is for a policy.
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
@@ -58,7 +62,8 @@ class DeferredTools(Layer):
 
     def _loaded(self, run: Run) -> set[str]:
         """All that was found in this run. Only what is new is looked through."""
-        seen, names = self._found.get(run, (0, set()))
+        seen, known = self._found.get(run, (0, set()))
+        names = set(known)
         messages = run.history.messages
         for message in messages[seen:]:
             if message["role"] == "tool" and message["tool"] == SEARCH:

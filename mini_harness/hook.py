@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
+import re
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mini_harness.frozen import FrozenDict, canonical, shown
-from mini_harness.hook_commands import HookFailed, run_hook_command
+from mini_harness.hook_commands import HookFailed, run_hook_command, variable_in
 from mini_harness.protocol import Outcome
 from mini_harness.sync import in_own_thread
 from mini_harness.tools.call import let_cancellation_pass
@@ -23,6 +24,9 @@ from mini_harness.tools.files import unusable
 
 CLEAN_UP = 1.0
 """Seconds that an async hook has for its ``finally`` after it was cancelled."""
+
+LONGEST_REASON = 10_000
+"""How many characters of a reason are kept. The rest is cut off."""
 
 _LONGEST_NAME = 60
 _LONGEST_FAILURE = 1_000
@@ -41,6 +45,9 @@ class HookEvent(StrEnum):
 OF_A_TOOL = frozenset((HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE))
 GUARDS = frozenset((HookEvent.PRE_TOOL_USE, HookEvent.USER_PROMPT_SUBMIT, HookEvent.STOP))
 """The moments at which something can be kept from happening."""
+
+_PATTERN = re.compile(r"[\w*?\[\]!-]+", re.ASCII)
+"""What a pattern of a tool's name can be made of."""
 
 _CALL = ("call_id", "tool", "arguments")
 _TOLD: dict[HookEvent, tuple[str, ...]] = {
@@ -111,13 +118,18 @@ class Hook:
 
     Or ``do`` is a shell line. Exit code 0 lets things go on, whatever it prints; 2 blocks, and what
     it wrote to standard error is the reason. What it is about is one JSON object on standard input,
-    and in ``"$ARGUMENTS"`` (see ``hook_commands``).
+    and in ``"$ARGUMENTS"`` (see ``hook_commands``). More than 100,000 bytes are too many for that
+    variable: then the hook fails. ``stdin_only=True`` says that the command reads standard input;
+    it never gets the variable, and the object may be as long as it likes.
 
-    ``matcher`` is a pattern on the tool's name, in which ``*`` stands for any text.
+    ``matcher`` is a pattern on the tool's name, in which ``*`` stands for any text, or several
+    with ``|`` between them: ``write_file|edit_file``. Large and small letters differ.
 
     After ``seconds`` of real time the hook has failed. A command is ended with all that it started,
     an async function is cancelled. A thread can't be ended: it goes on, and nobody listens any
-    more. ``block_on_failure=False`` lets things go on when the hook fails.
+    more. Nor can an async function that swallows its cancellation; ``asyncio.run`` waits for it at
+    the end, and if it never returns, neither does the program. ``block_on_failure=False`` lets
+    things go on when the hook fails.
     """
 
     on: HookEvent | str
@@ -126,6 +138,7 @@ class Hook:
     matcher: str = "*"
     seconds: float = 30
     block_on_failure: bool = True
+    stdin_only: bool = False
 
     def __post_init__(self) -> None:
         """Raises TypeError and ValueError for what can't be meant."""
@@ -133,17 +146,34 @@ class Hook:
             raise ValueError(f"There is no event {self.on!r}. The events are: {_listed()}.")
         object.__setattr__(self, "on", HookEvent(self.on))
         _check_do(self.do)
-        if not isinstance(self.matcher, str) or not self.matcher:
-            raise TypeError(f"The matcher must be a pattern of names, not {self.matcher!r:.100}.")
-        if self.matcher != "*" and self.on not in OF_A_TOOL:
-            raise ValueError(f"At {self.on} there is no tool that {self.matcher!r} could match.")
-        if not isinstance(self.block_on_failure, bool):
-            raise TypeError(
-                f"block_on_failure is {self.block_on_failure!r:.100}: give True or False."
-            )
+        self._check_matcher()
+        for name in ("block_on_failure", "stdin_only"):
+            if not isinstance(said := getattr(self, name), bool):
+                raise TypeError(f"{name} is {said!r:.100}: give True or False.")
+        if self.stdin_only and not isinstance(self.do, str):
+            raise ValueError("stdin_only is about a command: a function has no standard input.")
+        if self.stdin_only and (name := variable_in(str(self.do))):
+            raise ValueError(f"With stdin_only there is no {name}. Let the command read its input.")
         number = isinstance(self.seconds, int | float) and not isinstance(self.seconds, bool)
         if not number or not 0 < self.seconds < math.inf:
             raise ValueError(f"A hook must have more than 0 seconds, not {self.seconds!r:.100}.")
+
+    def _check_matcher(self) -> None:
+        if not isinstance(self.matcher, str) or not self.matcher:
+            raise TypeError(f"The matcher must be a pattern of names, not {self.matcher!r:.100}.")
+        for pattern in self.patterns:
+            if not _PATTERN.fullmatch(pattern):
+                raise ValueError(
+                    f"{pattern!r:.100} in the matcher {self.matcher!r:.100} can be no tool's name. "
+                    "Write names, * for any text, and | between several: write_file|edit_file."
+                )
+        if self.matcher != "*" and self.on not in OF_A_TOOL:
+            raise ValueError(f"At {self.on} there is no tool that {self.matcher!r} could match.")
+
+    @property
+    def patterns(self) -> list[str]:
+        """The matcher, taken apart."""
+        return self.matcher.split("|")
 
     @property
     def name(self) -> str:
@@ -154,7 +184,7 @@ class Hook:
         return str(getattr(self.do, "__name__", type(self.do).__name__))
 
     def is_for(self, tool: str) -> bool:
-        return fnmatchcase(tool, self.matcher)
+        return any(fnmatchcase(tool, pattern) for pattern in self.patterns)
 
 
 def _listed() -> str:
@@ -199,21 +229,27 @@ def _read(said: object, event: HookEvent) -> tuple[HookResult, str]:
         case None:
             return HookResult.PASSED, ""
         case Block(reason) if event is HookEvent.NOTIFICATION:
-            return HookResult.FAILED, f"A notification can't block. It said: {reason}"
+            return HookResult.FAILED, f"A notification can't block. It said: {_bounded(reason)}"
         case Block(reason):
-            return HookResult.BLOCKED, reason or "It gave no reason."
+            return HookResult.BLOCKED, _bounded(reason) or "It gave no reason."
         case _:
             # Truth is not enough: False could mean either.
             text = f'It gave {shown(said):.200}. It must give None or Block("why").'
             return HookResult.FAILED, text
 
 
+def _bounded(reason: str) -> str:
+    missing = len(reason) - LONGEST_REASON
+    if missing <= 0:
+        return reason
+    return f"{reason[:LONGEST_REASON]} [... {missing:,} characters left out here]"
+
+
 async def _answer(hook: Hook, given: HookInput) -> Block | Any:
     if not isinstance(hook.do, str):
         return await _in_time(_called(hook.do, given), hook.seconds)
-    reason = await run_hook_command(
-        hook.do, given.event, given.to_json(), cwd=given.cwd, seconds=hook.seconds
-    )
+    limits: Any = {"seconds": hook.seconds, "stdin_only": hook.stdin_only}
+    reason = await run_hook_command(hook.do, given.event, given.to_json(), cwd=given.cwd, **limits)
     return None if reason is None else Block(reason)
 
 

@@ -6,6 +6,10 @@ The command learns what it is about in three ways, all the same JSON object:
 - as ``MINI_HARNESS_HOOK_PAYLOAD`` in the environment;
 - as ``ARGUMENTS`` there. Write ``"$ARGUMENTS"``, in double quotes, and it is one word.
 
+The two variables hold no more than LONGEST_VARIABLE bytes. A longer payload is a failure of the
+hook, so that no model gets by a guard with long arguments. Only for ``Hook(stdin_only=True)``,
+which never has these variables, a payload may be as long as it likes.
+
 ``ARGUMENTS`` is a variable and no text that is pasted into the line. The shell never reads a
 variable's value as code, so no argument of a model can be one, whatever quotes stand around it.
 
@@ -26,7 +30,7 @@ from mini_harness.tools.shell import HeadTail, child_environment
 
 LONGEST_VARIABLE = 100_000
 """The longest payload that goes into the environment, in UTF-8 bytes. Linux takes no string of
-more than 131,072 there. A longer payload is on standard input only."""
+more than 131,072 there."""
 
 LONGEST_REASON = 2_000
 """How much of a command's standard error is kept as its reason, in UTF-8 bytes."""
@@ -46,7 +50,7 @@ class HookFailed(Exception):
 
 
 async def run_hook_command(
-    line: str, event: str, payload: str, *, cwd: Path, seconds: float
+    line: str, event: str, payload: str, *, cwd: Path, seconds: float, stdin_only: bool = False
 ) -> str | None:
     """The reason why this command blocks, or None. It and all that it starts end in ``seconds``.
 
@@ -62,7 +66,7 @@ async def run_hook_command(
             ended = await run_process(
                 [(shell := _shell()), "-c", "--", _ONLY_ERRORS, shell, line],
                 cwd=cwd,
-                env=_environment(line, event, payload),
+                env=_environment(event, None if stdin_only else payload),
                 seconds=seconds,
                 receive=said.feed,
                 stdin=file.fileno(),
@@ -80,23 +84,30 @@ def _shell() -> str:
     return shell
 
 
-def _environment(line: str, event: str, payload: str) -> dict[str, str]:
+def variable_in(line: str) -> str:
+    """The name of a variable with the payload that this line mentions, or nothing."""
+    found = _READS_VARIABLE.search(line)
+    return found[0] if found else ""
+
+
+def _environment(event: str, payload: str | None) -> dict[str, str]:
     env = child_environment()
     for name in (_PAYLOAD, _ARGUMENTS):
         env.pop(name, None)
     env[_EVENT] = event
+    if payload is None:
+        return env
     size = len(payload.encode())
-    if size <= LONGEST_VARIABLE:
-        # As these very bytes, whatever encoding the system has.
-        text = os.fsdecode(payload.encode())
-        return {**env, _PAYLOAD: text, _ARGUMENTS: text}
-    if found := _READS_VARIABLE.search(line):
-        # It would see nothing, find nothing wrong, and let things go on.
+    if size > LONGEST_VARIABLE:
+        # A script that reads the variable would see nothing, find nothing wrong, and say yes. That
+        # a line doesn't mention the variable says nothing about the scripts that it calls.
         raise HookFailed(
-            f"It was not run. It reads {found[0]}, and {size:,} bytes are too many for a variable. "
-            "Let it read standard input."
+            f"It was not run. It would learn of {size:,} bytes, too many for a variable. Let it "
+            "read standard input, and say so: Hook(..., stdin_only=True)."
         )
-    return env
+    # As these very bytes, whatever encoding the system has.
+    text = os.fsdecode(payload.encode())
+    return {**env, _PAYLOAD: text, _ARGUMENTS: text}
 
 
 def _verdict(ended: Ended, said: str, seconds: float) -> str | None:

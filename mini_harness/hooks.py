@@ -5,17 +5,21 @@
 
     Hooks([
         Hook("pre_tool_use", not_on_fridays, matcher="deploy*"),
-        Hook("post_tool_use", "ruff format .", matcher="*_file"),
+        Hook("post_tool_use", "ruff check . >&2 || exit 2", matcher="write_file|edit_file"),
         Hook("notification", "notify-send 'The agent needs you'"),
     ])
 
 A hook gives None to let things go on, or ``Block("why")``. A command line says the same by its exit
 code, 0 or 2, see ``hook_commands``. Whatever else happens is a failure of the hook. Could not judge
 is never yes: a failure blocks as well, where there is something to block.
+
+A hook that changes a file itself, such as a formatter, takes it out of the model's hands: the model
+has to read it again before ``write_file`` replaces it.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Awaitable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -83,10 +87,12 @@ class Hooks(Layer):
     - ``pre_tool_use``: before a call is judged by the layers inside. Blocked, it doesn't run, and
       the model is told why.
     - ``post_tool_use``: after a call ran, failed, was denied or blocked; not when it is paused. It
-      undoes nothing: its reason is told to the model after the output.
+      undoes nothing: its reason is told to the model after the output. If the process ends between
+      a call's end and this hook, the hook isn't called for that call any more.
     - ``user_prompt_submit``: before the model gets a message of the user. Blocked, the run stops.
     - ``notification``: when a person is needed: the run pauses, or an approver is asked that
-      ``announcing`` wraps. It can't block.
+      ``announcing`` wraps. It can't block. Of calls side by side that all need a person, each is
+      announced, and again when its question comes: a run pauses for one at a time.
     - ``stop``: when an answer would be accepted. Blocked, it goes back to the model, and why.
 
     A call that was paused is judged again when the run is resumed, right before it could run, and
@@ -140,7 +146,9 @@ class Hooks(Layer):
             seen = _blocked(run, call, reason)
         if not after:
             return seen
-        about |= {"arguments": _ran_with(run, call), "output": seen.output}
+        # Blocked, it ran with nothing: a person's edits from before count no more.
+        arguments = _ran_with(run, call) if reason is None else call.arguments
+        about |= {"arguments": arguments, "output": seen.output}
         given = _input(run, HookEvent.POST_TOOL_USE, **about, outcome=seen.outcome)
         reason = await self._ask(run, after, given)
         if reason is None:
@@ -226,11 +234,19 @@ class Hooks(Layer):
         schemas = tools.to_api_schema()
         if self._compared is schemas:
             return
+        names = tools.names()
+        here = f"The tools here are: {', '.join(names)}."
         for hook in self.hooks:
-            if meant := meant_by(hook.matcher, tools.names()):
-                raise ValueError(
-                    f"Hook {hook.name!r} is for the tool {hook.matcher!r}, which isn't here. Is it "
-                    f"{meant!r} that is meant? The tools here are: {', '.join(tools.names())}."
+            for pattern in hook.patterns:
+                if meant := meant_by(pattern, names) or _longer(pattern, names):
+                    raise ValueError(
+                        f"Hook {hook.name!r} is for the tool {pattern!r}, which isn't here. Is it "
+                        f"{meant!r} that is meant? {here}"
+                    )
+            if names and not any(map(hook.is_for, names)):
+                warnings.warn(
+                    f"Hook {hook.name!r} is for {hook.matcher!r}, so it is never called. {here}",
+                    stacklevel=2,
                 )
         self._compared = schemas
 
@@ -239,6 +255,13 @@ class Hooks(Layer):
         before, after = HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE
         self._of_tool[tool] = found = self._on(before, tool), self._on(after, tool)
         return found
+
+
+def _longer(pattern: str, names: Iterable[str]) -> str:
+    """The tool that other programs call by the first word of its name, as Write for write_file."""
+    words = {name.partition("_")[0].casefold(): name for name in names}
+    known = "" if pattern in names else words.get(pattern.casefold(), "")
+    return known
 
 
 def _input(run: Run, event: HookEvent, **about: Any) -> HookInput:

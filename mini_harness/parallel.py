@@ -6,6 +6,7 @@ import asyncio
 from asyncio import gather
 from collections.abc import Sequence
 
+from mini_harness.deferred import SEARCH
 from mini_harness.layer import Act, Interrupt, Layer, Pause
 from mini_harness.loop import Harness
 from mini_harness.protocol import Observation, ToolCall
@@ -13,6 +14,7 @@ from mini_harness.run import Run
 from mini_harness.tools.call import Call, prepare
 
 _Member = tuple[ToolCall, Call]
+_TWICE = "ParallelReads is twice in the list of layers. Keep the first."
 
 
 class ParallelReads(Layer):
@@ -25,7 +27,10 @@ class ParallelReads(Layer):
 
     A call that fails changes nothing for the others. When one pauses the run, they come to their
     end first. When one stops it, or recording fails, those that are under way do, and no further
-    one begins.
+    one begins; a stop counts more than a pause. A person's "always" counts for the calls that
+    begin after it, not for those beside it: of three equal calls each is asked about.
+
+    A search for tools ends its group: what it finds, the calls after it may use.
 
     Put it first: a layer outside would not see the calls that this one starts. It keeps nothing
     between two calls, so harnesses may share it.
@@ -54,13 +59,15 @@ class ParallelReads(Layer):
         for layer in harness.layers:
             if layer is self:
                 break
+            if isinstance(layer, ParallelReads):
+                raise ValueError(_TWICE)
             if _judges_calls(layer):
                 raise ValueError(
                     f"Put ParallelReads before {type(layer).__name__} in the list of layers: "
                     "a layer outside doesn't see the calls that it starts."
                 )
         if harness.layers.count(self) > 1:
-            raise ValueError("ParallelReads is twice in the list of layers. Keep the first.")
+            raise ValueError(_TWICE)
 
     async def _all(self, run: Run, group: Sequence[_Member], next: Act) -> Observation:
         """Run the group, record what was observed, and return what was observed of the first."""
@@ -92,8 +99,7 @@ class ParallelReads(Layer):
         except Exception as error:  # noqa: BLE001 - raised below, unless another came before it
             errors.append(error)
         if errors:
-            # A pause can be taken up again. That the record is broken must not wait for that.
-            raise min(errors, key=lambda error: isinstance(error, Interrupt))
+            raise min(errors, key=_urgency)
         return seen[group[0][1].call_id]
 
 
@@ -117,7 +123,15 @@ def _group(run: Run, first: Call) -> list[_Member]:
         if run.has_answer(call.call_id) or not call.read_only:
             break
         found.append((proposed, call))
+        if call.name == SEARCH:
+            break
     return found
+
+
+def _urgency(error: BaseException) -> int:
+    """0 comes first. A pause can be taken up again, and what else was raised must not wait for
+    that: neither that the record is broken nor a stop."""
+    return 2 if isinstance(error, Pause) else 1 if isinstance(error, Interrupt) else 0
 
 
 def _keep(run: Run, group: Sequence[_Member], seen: dict[str, Observation]) -> None:

@@ -20,7 +20,8 @@ from mini_harness import (
     tool,
 )
 from mini_harness.layer import Layer
-from mini_harness.tools.call import Call
+from mini_harness.tools.base import ToolResult
+from mini_harness.tools.call import Call, prepare
 
 
 @tool(paths=())
@@ -141,6 +142,42 @@ def test_a_layer_inside_that_changes_what_a_search_says_is_what_counts() -> None
     layers = [Hooks([Hook("pre_tool_use", refuse, matcher="tool_search")]), DeferredTools(["dep*"])]
     run = asyncio.run(Harness(model, TOOLS, layers=layers).run("go"))
     assert outputs(run)[1].startswith("Not run")
+
+
+def test_no_other_tool_can_say_that_something_was_found() -> None:
+    """Only a search loads: metadata may come from anywhere, also from a server"""
+
+    @tool(paths=())
+    def helper() -> ToolResult:
+        """Help."""
+        return ToolResult("ok", metadata={"found": ["deploy_prod"]})
+
+    model = Seeing([call("helper"), call("deploy_prod")])
+    harness = Harness(model, [*TOOLS, helper], layers=[DeferredTools(["deploy*"])])
+    assert outputs(asyncio.run(harness.run("go")))[1].startswith("Not run")
+
+
+class LastFirst(Layer):
+    """Runs the first call of a turn after the others, as a layer may."""
+
+    async def act(self, run: Run, call: Call, next: Any) -> Any:
+        if call.call_id in run.observed:
+            return run.observed[call.call_id]
+        assert isinstance(run.pending, tuple)
+        for other in run.pending[1:]:
+            ready = prepare(run.driver.tools, other)
+            assert isinstance(ready, Call)
+            run.driver.record.observation(run, other, await next(run, ready))
+        return await next(run, call)
+
+
+def test_a_search_that_ends_after_a_later_call_of_its_turn_counts_from_the_next_turn() -> None:
+    """Its observation takes the place of its call: before messages that were looked through"""
+    turn = [call("tool_search", query="deploy"), call("read_build"), call("deploy_prod")]
+    model = Seeing([turn, call("deploy_prod")])
+    layers = [LastFirst(), DeferredTools(["deploy*"])]
+    run = asyncio.run(Harness(model, TOOLS, layers=layers).run("go"))
+    assert [text[:7] for text in outputs(run)] == ["deploy_", "failed", "Not run", "deploye"]
 
 
 def test_without_a_search_nothing_can_be_deferred() -> None:

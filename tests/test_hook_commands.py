@@ -31,8 +31,11 @@ def about(cwd: Path, **arguments: Any) -> HookInput:
     return HookInput(event, "run-1", cwd, call_id="c1", tool="deploy", arguments=frozen)
 
 
-def judge(line: str, cwd: Path, seconds: float = 30, **arguments: Any) -> tuple[HookResult, str]:
-    return asyncio.run(ask(Hook("pre_tool_use", line, seconds=seconds), about(cwd, **arguments)))
+def judge(
+    line: str, cwd: Path, seconds: float = 30, *, stdin_only: bool = False, **arguments: Any
+) -> tuple[HookResult, str]:
+    hook = Hook("pre_tool_use", line, seconds=seconds, stdin_only=stdin_only)
+    return asyncio.run(ask(hook, about(cwd, **arguments)))
 
 
 def test_exit_code_0_lets_go_on_2_blocks_with_what_it_wrote_to_standard_error(
@@ -157,28 +160,43 @@ def test_in_double_quotes_the_payload_is_one_word(text: str) -> None:
     assert said == f"1\n{given.to_json()}"
 
 
-def test_a_payload_too_long_for_a_variable_is_on_standard_input_only(tmp_path: Path) -> None:
+def test_whoever_reads_standard_input_only_gets_all_of_a_payload_and_never_a_variable(
+    tmp_path: Path,
+) -> None:
+    """What it finds doesn't depend on the length: a guard that reads the variable never passes"""
     text = "é" * LONGEST_VARIABLE
     names = "MINI_HARNESS_HOOK_PAYLOAD", "ARGUMENTS"
     script = f"import os, sys; print(len(sys.stdin.buffer.read()), *({names!r}[i] in os.environ "
     script += "for i in (0, 1)), file=sys.stderr); sys.exit(2)"
     (tmp_path / "look.py").write_text(script, encoding="utf-8")
-    for letters, known in ((text, "False False"), ("short", "True True")):
+    for letters, stdin_only in ((text, True), ("short", True), ("short", False)):
+        known = "False False" if stdin_only else "True True"
         given = about(tmp_path, text=letters)
-        _, said = asyncio.run(ask(Hook("pre_tool_use", "python look.py"), given))
-        assert said == f"{len(given.to_json().encode())} {known}"
+        hook = Hook("pre_tool_use", "python look.py", stdin_only=stdin_only)
+        assert asyncio.run(ask(hook, given))[1] == f"{len(given.to_json().encode())} {known}"
 
 
-@pytest.mark.parametrize("name", ["$ARGUMENTS", "${ARGUMENTS}", "$MINI_HARNESS_HOOK_PAYLOAD"])
-def test_a_line_that_reads_a_payload_which_isnt_there_doesnt_pass_by_finding_nothing(
-    name: str, tmp_path: Path
+@pytest.mark.parametrize("name", ["$ARGUMENTS", "$MINI_HARNESS_HOOK_PAYLOAD"])
+@pytest.mark.parametrize("where", ["line", "script"])
+def test_a_guard_that_reads_a_payload_which_isnt_there_doesnt_pass_by_finding_nothing(
+    where: str, name: str, tmp_path: Path
 ) -> None:
     """Rule 1: or a model would get by with long arguments"""
     line = f'case "{name}" in *"rm -rf"*) exit 2;; esac'
+    if where == "script":
+        (tmp_path / "guard.sh").write_text(line, encoding="utf-8")
+        line = "bash guard.sh"
     assert judge(line, tmp_path, command="rm -rf /")[0] is BLOCKED
     result, said = judge(line, tmp_path, command="rm -rf /" + " " * LONGEST_VARIABLE)
     assert result is FAILED
-    assert "Let it read standard input." in said
+    assert "stdin_only=True" in said
+
+
+def test_standard_input_only_is_refused_where_it_cant_be_meant() -> None:
+    with pytest.raises(ValueError, match="there is no ARGUMENTS"):
+        Hook("stop", 'echo "$ARGUMENTS"', stdin_only=True)
+    with pytest.raises(ValueError, match="a function has no standard input"):
+        Hook("stop", print, stdin_only=True)
 
 
 def test_a_variable_of_ours_that_was_there_before_is_not_taken_for_the_payload(
@@ -188,12 +206,14 @@ def test_a_variable_of_ours_that_was_there_before_is_not_taken_for_the_payload(
     monkeypatch.setenv("ARGUMENTS", "old")
     monkeypatch.setenv("MINI_HARNESS_HOOK_PAYLOAD", "old")
     long = "x" * LONGEST_VARIABLE
-    assert judge("env | grep old >&2 && exit 2; exit 0", tmp_path, text=long) == (PASSED, "")
+    assert judge("env | grep old >&2 && exit 2; exit 0", tmp_path, stdin_only=True, text=long) == (
+        *(PASSED, ""),
+    )
 
 
 def test_a_command_that_reads_nothing_waits_for_nobody(tmp_path: Path) -> None:
     """Rule 5: a payload larger than a pipe's buffer"""
-    assert judge("exit 0", tmp_path, text="x" * 2_000_000) == (PASSED, "")
+    assert judge("exit 0", tmp_path, stdin_only=True, text="x" * 2_000_000) == (PASSED, "")
 
 
 @pytest.fixture

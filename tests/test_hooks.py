@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from mini_harness.approval import ToolDenied
+from mini_harness.hook import LONGEST_REASON
 from mini_harness.hooks import Block, Hook, HookEvent, HookInput, Hooks, PromptBlocked
 from mini_harness.layer import Feedback, Layer
 from mini_harness.limits import FailFast
@@ -19,6 +20,7 @@ from mini_harness.policy import Policy
 from mini_harness.protocol import Final
 from mini_harness.run import Run, RunNotCompleted, Status, StopReason
 from mini_harness.table import gist
+from mini_harness.tools.edit import EditFile
 from tests.ears import (
     ASK,
     BROKEN,
@@ -341,7 +343,7 @@ def test_a_function_that_waits_keeps_no_other_task_waiting() -> None:
 
 @pytest.mark.parametrize(
     ("matcher", "called"),
-    [("*", True), ("deploy", True), ("de*", True), ("[de]eploy", True), ("Depl*", False)],
+    [("*", True), ("deploy", True), ("de*", True), ("[de]eploy", True), ("deplo?|other", True)],
 )
 def test_a_matcher_is_a_pattern_on_the_tools_name(matcher: str, called: bool) -> None:
     """B29"""
@@ -360,6 +362,10 @@ def test_a_matcher_is_a_pattern_on_the_tools_name(matcher: str, called: bool) ->
         (lambda: Hook(PRE, odd(7)), "A hook does a function or a shell line, not 7"),
         (lambda: Hook(STOP, print, matcher="x"), "At stop there is no tool that 'x' could match"),
         (lambda: Hook(PRE, print, matcher=""), "The matcher must be a pattern"),
+        *[
+            (lambda m=m: Hook(PRE, print, matcher=m), "can be no tool's name")
+            for m in ("a, b", "a|", "(write|edit)_file", "bash(*)", "write.*", "^a", "a | b")
+        ],
         (lambda: Hook(PRE, print, matcher=odd(None)), "The matcher must be a pattern"),
         (lambda: Hook(PRE, print, block_on_failure=odd(1)), "block_on_failure is 1"),
         *[
@@ -394,17 +400,41 @@ def test_a_hook_cant_change_what_runs() -> None:
 
 
 def test_without_a_hook_for_it_nothing_is_added_to_a_step() -> None:
-    for layer in (Hooks([]), on(Ear(), PRE, POST, matcher="else")):
+    for layer in (Hooks([]), on(Ear(), PRE, POST, matcher="look")):
         assert play([DEPLOY, DONE], Farm().tools, layers=[layer]).events == (
             play([DEPLOY, DONE], Farm().tools).events
         )
 
 
-def test_a_hook_that_misspells_its_tool_is_noticed_and_one_for_another_harness_is_not() -> None:
+@pytest.mark.parametrize("matcher", ["deplyo", "Deploy", "look|deplyo"])
+def test_a_hook_that_misspells_its_tool_is_noticed(matcher: str) -> None:
     """A guard that isn't there must be noticed"""
-    hook = Hook(PRE, lambda given: Block("no"), matcher="deplyo")
-    with pytest.raises(ValueError, match=r"the tool 'deplyo', which isn't here\. Is it 'deploy'"):
+    hook = Hook(PRE, lambda given: Block("no"), matcher=matcher)
+    with pytest.raises(ValueError, match=r"which isn't here\. Is it 'deploy'"):
         play([DEPLOY, DONE], Farm().tools, layers=[Hooks([hook])])
-    other = Hook(PRE, lambda given: Block("no"), matcher="send_mail")
-    run, _ = play([DEPLOY, DONE], Farm().tools, layers=[Hooks([other])])
+
+
+@pytest.mark.parametrize("matcher", ["Edit", "bash|edit", "Edit|look"])
+def test_the_short_name_that_other_programs_give_a_tool_is_noticed(matcher: str) -> None:
+    """A guard that isn't there must be noticed"""
+    hook = Hook(PRE, lambda given: Block("no"), matcher=matcher)
+    with pytest.raises(ValueError, match="Is it 'edit_file' that is meant"):
+        play([DEPLOY, DONE], [*Farm().tools, EditFile()], layers=[Hooks([hook])])
+
+
+@pytest.mark.parametrize("matcher", ["send_mail", "Depl*", "send_mail|ask"])
+def test_a_hook_for_no_tool_of_this_harness_is_warned_of_since_another_may_have_it(
+    matcher: str,
+) -> None:
+    hook = Hook(PRE, lambda given: Block("no"), matcher=matcher)
+    with pytest.warns(UserWarning, match="so it is never called. The tools here are: deploy, look"):
+        run, _ = play([DEPLOY, DONE], Farm().tools, layers=[Hooks([hook])])
     assert outcomes(run) == [("c1", "ok")]
+
+
+@pytest.mark.parametrize("event", [PRE, POST])
+def test_a_reason_has_a_bound(event: HookEvent) -> None:
+    """It goes into the history and the record"""
+    run, events = play([DEPLOY, DONE], Farm().tools, layers=[on(Ear(Block("x" * 10**6)), event)])
+    assert told(run).endswith("xx [... 990,000 characters left out here]")
+    assert max(len(event.to_json()) for event in events) < 2 * LONGEST_REASON

@@ -185,6 +185,21 @@ def test_what_ran_after_an_edit_is_what_the_post_hook_learns() -> None:
     assert [dict(given.arguments) for given in inner.heard] == [{"build": "b2"}] * 2
 
 
+def test_of_a_blocked_call_the_post_hook_learns_what_was_proposed_whatever_was_approved() -> None:
+    """It ran with nothing, so not with what a person made of it before a crash"""
+    farm, ear = Farm(), Ear(None, None, None, Block("Too late."))
+    layers = [on(ear, PRE, POST), Policy(rules=[ASK])]
+    player, events = harness([DEPLOY, DONE], farm.tools, layers=layers)
+    run = asyncio.run(player.run("go"))
+    run.approve({"build": "b2"})
+    asyncio.run(player.resume(run))
+    approved = next(n for n, event in enumerate(events) if event.type is EventType.APPROVAL)
+    crashed = refold(events[: approved + 1])
+    go_on(crashed, [DONE], farm.tools, layers=layers)
+    assert (ear.events[-2:], outcomes(crashed)) == ([PRE, POST], [("c1", "denied")])
+    assert dict(ear.heard[-1].arguments) == {"build": "b1"}
+
+
 def test_inside_the_policy_a_hook_judges_what_a_person_made_of_a_call() -> None:
     farm = Farm()
 

@@ -1,6 +1,12 @@
 """Large output goes to a file, and what stays has a bound in bytes."""
 
 import asyncio
+import json
+import os
+import stat
+import sys
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +16,7 @@ from hypothesis import strategies as st
 
 from mini_harness import (
     Bash,
+    FailFast,
     Harness,
     LargeOutput,
     Outcome,
@@ -22,19 +29,29 @@ from mini_harness import (
     hide,
     tool,
 )
-from mini_harness.outputs import LIMIT, PREVIEW, preview
-from mini_harness.tools.base import BaseTool, ToolResult
+from mini_harness.frozen import canonical
+from mini_harness.layer import Layer
+from mini_harness.outputs import ERROR_PREVIEW, LIMIT, PREVIEW, LongError, in_pieces, preview
+from mini_harness.protocol import Final, ToolCall
+from mini_harness.redact import MASK, Redactor
+from mini_harness.tools.base import BaseTool, ToolResult, TransientError
+from tests.loops import DONE, play, tool_messages, turn
 
 SCRIPTS = {"ascii": "a", "two bytes": "é", "cjk": "漢", "emoji": "😀", "surrogate": "\udc80"}
 
 
 def run_once(
-    folder: Path, tool: BaseTool, *, layer: LargeOutput | None = None, **arguments: Any
+    folder: Path,
+    tool: BaseTool,
+    *,
+    more: Sequence[Layer] = (),
+    more_inside: Sequence[Layer] = (),
+    **arguments: Any,
 ) -> tuple[Run, Trace]:
     trace = Trace()
     script = [{"type": "tool", "name": tool.name, "arguments": arguments}]
     model = ScriptedModel([*script, {"type": "final", "output": "done"}])
-    layers = [layer or LargeOutput()]
+    layers = [*more, LargeOutput(), *more_inside]
     harness = Harness(model, [tool], layers=layers, sinks=[trace], cwd=folder, clock=VirtualClock())
     return asyncio.run(harness.run("go")), trace
 
@@ -144,10 +161,116 @@ def test_what_a_tool_raises_at_length_is_bounded_too(tmp_path: Path) -> None:
         """Fail at length."""
         raise ValueError("x" * 10**5)
 
-    run, _ = run_once(tmp_path, fail)
+    run, trace = run_once(tmp_path, fail)
     seen = last_seen(run)
-    assert seen["is_error"] and len(seen["tool_result"].encode()) <= PREVIEW
-    assert kept(tmp_path, seen) == "Tool fail failed: ValueError: " + "x" * 10**5
+    assert seen["is_error"] and seen["outcome"] == "error"
+    (file,) = tmp_path.rglob("*.txt")
+    assert f"Full output written to: {file.relative_to(tmp_path)}" in seen["tool_result"]
+    assert file.read_text(encoding="utf-8") == "ValueError: " + "x" * 10**5
+    assert max(len(event.to_json()) for event in trace.events) < 3 * ERROR_PREVIEW
+
+
+def test_an_error_of_which_trying_again_can_help_stays_one(tmp_path: Path) -> None:
+    """Its length must not decide whether the call is tried again"""
+
+    class Fails(BaseTool):
+        name, description = "fails", "Fail at length."
+        input_model, idempotent = ReadFile.input_model, True
+
+        async def execute(self, arguments: Any, context: Any) -> Any:
+            raise TransientError("x" * 10**5, retry_after=7)
+
+    _, trace = run_once(tmp_path, Fails(), path="x")
+    (end,) = [e for e in trace.events if e.type == "tool_error" and "transient" in e.data]
+    assert (end.data["retry_after"], len(end.to_json()) < 3 * ERROR_PREVIEW) == (7, True)
+    with pytest.raises(LongError) as raised:
+        run_once(tmp_path, raises(ValueError("y" * 10**5)), more=[FailFast()])[0].unwrap()
+    assert isinstance(raised.value.__cause__, ValueError)
+    with pytest.raises(ValueError, match=r"^short$"):
+        run_once(tmp_path, raises(ValueError("short")), more=[FailFast()])[0].unwrap()
+
+
+def raises(error: Exception) -> BaseTool:
+    @tool(paths=())
+    def fail() -> str:
+        """Fail."""
+        raise error
+
+    return fail
+
+
+def test_what_a_model_makes_up_at_length_is_bounded_in_what_it_is_told(tmp_path: Path) -> None:
+    """Nothing prepared such a call, so no layer has seen it"""
+    many = {f"{'k' * 1_000}{n}": n for n in range(200)}
+    calls = ToolCall("read_file", many, "a"), ToolCall("n" * 10**5, {}, "b")
+    run, events = play([turn(*calls), DONE], [ReadFile()], layers=[LargeOutput()], cwd=tmp_path)
+    first, second = (message["tool_result"] for message in tool_messages(run))
+    assert "- and 181 more\nKnown arguments: path" in first and len(first) < 20_000
+    assert second.endswith("The tools here are: read_file.") and len(second) < 1_000
+    assert len(json.dumps(tool_messages(run)[0])) < 50_000
+    errors = [len(e.data["error"]) for e in events if e.type == "tool_error"]
+    assert max(errors) < 25_000
+
+
+def test_what_a_tool_had_to_cut_itself_is_said_to_be_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B14: the note must not promise all of it"""
+    monkeypatch.setattr("mini_harness.outputs.ROOM", 300_000)
+    run, _ = run_once(tmp_path, Bash(), command="yes | head -c 1300000")
+    seen = last_seen(run)
+    whole, lost = kept(tmp_path, seen), seen["metadata"]["lost_bytes"]
+    assert f"{lost:,} bytes left out here" in whole and lost > 1_000_000
+    assert f"It isn't all: {lost:,} bytes of its middle" in seen["tool_result"]
+    assert "Full output" not in seen["tool_result"]
+    short, _ = run_once(tmp_path, Bash(), command="seq 1 50000")
+    assert "lost_bytes" not in last_seen(short)["metadata"]
+
+
+class Watched(Redactor):
+    """Keeps how long the longest text was that it was given in each thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.longest: dict[bool, int] = {True: 0, False: 0}
+
+    def hidden(self, value: Any) -> Any:
+        main = threading.current_thread() is threading.main_thread()
+        size = len(value) if isinstance(value, str) else len(canonical(value))
+        self.longest[main] = max(self.longest[main], size)
+        return super().hidden(value)
+
+
+def test_to_look_for_secrets_in_a_large_output_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """One expression on one text holds the interpreter, so a thread alone isn't enough"""
+    model = ScriptedModel([{"type": "tool", "name": "say", "arguments": {}}, Final("done")])
+    harness = Harness(model, [says("a b\n" * 10**5)], layers=[LargeOutput()], cwd=tmp_path)
+    harness.record.redactor = watched = Watched()
+    asyncio.run(harness.run("go"))
+    assert 0 < watched.longest[True] <= LIMIT and 0 < watched.longest[False] <= LIMIT
+
+
+SECRET = "zebra-77-" + "quagga-" * 100 + "end"
+MARKS = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
+KEY = "\n".join([MARKS[0], *["MIIEvQIBADANBg/+"] * 190, MARKS[1]])
+
+
+@pytest.mark.parametrize("secret", [SECRET, SECRET[:300] + "\n  " + SECRET[300:], KEY])
+@pytest.mark.parametrize("place", [28_000, 30_000, 32_000, 32_500, 32_768, 33_000, 36_000])
+def test_a_secret_isnt_cut_in_two_by_the_pieces(secret: str, place: int) -> None:
+    """DESIGN, rule 7"""
+    hide(SECRET[:500])
+    hidden = Redactor().hidden
+    text = ("." * 79 + "\n") * 1_000
+    text = f"{text[:place]}\n{secret}\n{text[place:]}"
+    assert in_pieces(hidden, text) == hidden(text)
+
+
+def test_an_output_that_is_full_of_secrets_comes_to_an_end() -> None:
+    hide("zebra-77-quagga")
+    text = "the key is zebra-77-quagga\n" * 10_000
+    hidden = Redactor().hidden
+    assert in_pieces(hidden, text) == text.replace("zebra-77-quagga", MASK)
 
 
 def test_a_secret_is_in_no_file(tmp_path: Path) -> None:
@@ -189,12 +312,60 @@ def test_an_id_from_the_model_names_no_file(tmp_path: Path) -> None:
     assert kept(tmp_path, last_seen(run)) == "x" * 10**5
 
 
-def test_two_calls_have_two_files(tmp_path: Path) -> None:
-    call = {"type": "tool", "name": "say", "arguments": {}}
-    model = ScriptedModel([call, call, {"type": "final", "output": "done"}])
-    harness = Harness(model, [says("x" * 10**5)], layers=[LargeOutput()], cwd=tmp_path)
-    asyncio.run(harness.run("go"))
-    assert len(list(tmp_path.rglob("*.txt"))) == 2
+def test_no_run_writes_over_what_another_has_kept(tmp_path: Path) -> None:
+    """Both have the same ids on a virtual clock; the file is named by what is in it"""
+    first, second = (run_once(tmp_path, says(letter * 10**5))[0] for letter in "xy")
+    assert first.id == second.id
+    assert kept(tmp_path, last_seen(first)) == "x" * 10**5
+    assert kept(tmp_path, last_seen(second)) == "y" * 10**5
+
+
+def test_only_its_owner_may_read_a_file(tmp_path: Path) -> None:
+    """What a command printed may be nobody else's business"""
+    for _ in range(2):
+        run, _ = run_once(tmp_path, says("x" * 10**5))
+        place = tmp_path / last_seen(run)["metadata"]["externalized_path"]
+        assert stat.S_IMODE(place.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
+def test_cancelled_it_writes_nothing_after_the_cancellation_went_up(tmp_path: Path) -> None:
+    """Rule 4: when the run has ended, so has everything that it does"""
+    import fcntl
+
+    folder = tmp_path / ".mini_harness" / "tool-results"
+    folder.mkdir(parents=True)
+
+    async def main() -> None:
+        model = ScriptedModel([{"type": "tool", "name": "say", "arguments": {}}])
+        harness = Harness(model, [says("x" * 60_000)], layers=[LargeOutput()], cwd=tmp_path)
+        task = asyncio.create_task(harness.run("go"))
+        while not _writes():  # noqa: ASYNC110 - a thread can't set an event of this loop
+            await asyncio.sleep(0.01)
+        task.cancel()
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        assert not task.done()
+        fcntl.flock(held, fcntl.LOCK_UN)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    def _writes() -> bool:
+        return any(thread.name.startswith("asyncio_") for thread in threading.enumerate())
+
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        asyncio.run(main())
+    finally:
+        os.close(held)
+
+
+@pytest.mark.parametrize("folder", ["", "../x", "a/../../x", "/tmp", 7, "a\0b", ".env", ".ssh"])
+def test_a_folder_that_lies_elsewhere_is_refused(folder: Any) -> None:
+    """C24"""
+    with pytest.raises((TypeError, ValueError), match="folder"):
+        LargeOutput(folder=folder)
 
 
 def test_policy_and_record_see_the_tool_itself(tmp_path: Path) -> None:

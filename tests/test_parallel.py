@@ -155,12 +155,20 @@ def test_what_a_layer_made_of_the_others_is_recorded_before_a_pause_goes_up() ->
 
 @pytest.mark.parametrize("last", [Pause(), Stop(StopReason.BUDGET)])
 @pytest.mark.parametrize("first", [Pause(), Stop(StopReason.BUDGET)])
-def test_of_several_interrupts_the_first_in_call_order_goes_up(first: Any, last: Any) -> None:
+def test_of_several_interrupts_a_stop_goes_up_before_a_pause(first: Any, last: Any) -> None:
+    """A pause can be taken up again: the stop would be forgotten behind it"""
     calls = read("r1", 3), read("r2"), read("r3")
     _, run, events = halfway(*calls, layers=[Before(r2=first, r3=last)])
-    assert run.status is (Status.PAUSED if isinstance(first, Pause) else Status.STOPPED)
+    pauses = isinstance(first, Pause) and isinstance(last, Pause)
+    assert run.status is (Status.PAUSED if pauses else Status.STOPPED)
     assert outcomes(run)[0] == ("r1", "ok")
     assert took(events) == 3
+
+
+def test_of_several_pauses_the_first_in_call_order_goes_up() -> None:
+    layers = [Before(r2=Pause(n=2), r3=Pause(n=3))]
+    _, run, _ = halfway(read("r1"), read("r2", 3), read("r3"), layers=layers)
+    assert run.pause == {"n": 2}
 
 
 def test_a_pause_lets_the_others_begin_and_a_stop_doesnt() -> None:

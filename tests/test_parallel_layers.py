@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mini_harness.clock import VirtualClock
+from mini_harness.deferred import DeferredTools
 from mini_harness.events import Event, EventType
 from mini_harness.hooks import Block, Hook, HookInput, Hooks
 from mini_harness.layer import Act, Layer, Pause
@@ -20,6 +21,7 @@ from mini_harness.run import Run, Status
 from mini_harness.tools.base import ToolExecutionContext
 from mini_harness.tools.call import Call
 from mini_harness.tools.function import tool
+from mini_harness.tools.search import ToolSearch
 from tests.loops import (
     DONE,
     call,
@@ -206,11 +208,29 @@ def test_layers_that_judge_no_calls_may_be_outside() -> None:
     assert (run.output, took(events)) == ("done", 1)
 
 
-def test_it_cant_stand_twice() -> None:
+@pytest.mark.parametrize("same", [True, False])
+def test_it_cant_stand_twice(same: bool) -> None:
     layer = ParallelReads()
-    player, _ = harness([read("r1")], [Napping()], layers=[layer, layer])
+    layers = [layer, layer if same else ParallelReads()]
+    player, _ = harness([read("r1")], [Napping()], layers=layers)
     with pytest.raises(ValueError, match="twice"):
         asyncio.run(player.run("go"))
+
+
+def test_what_a_search_finds_the_call_after_it_may_use_also_side_by_side() -> None:
+    """C26: as it is without this layer, however long somebody judges the search"""
+
+    async def ponder(given: HookInput) -> None:
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+    hooks = Hooks([Hook("pre_tool_use", ponder, matcher="tool_search")])
+    layers = [ParallelReads(), hooks, DeferredTools(["nap"])]
+    turns = [turn(call("tool_search", "s", query="sleep"), read("r1"), read("r2")), DONE]
+    nap = Napping()
+    run, _ = play(turns, [ToolSearch(), nap], layers=layers)
+    assert outcomes(run) == [("s", "ok"), ("r1", "ok"), ("r2", "ok")]
+    assert nap.most == 2
 
 
 @pytest.mark.parametrize("limit", [True, 1.5, "8", None, 0, -1])

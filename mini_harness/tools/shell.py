@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 
 from mini_harness.redact import is_secret_variable
 from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
-from mini_harness.tools.files import resolve_inside, unusable
+from mini_harness.tools.files import as_opened, resolve_inside, unusable
 from mini_harness.tools.interactive import asks_questions
 from mini_harness.tools.process import Ended, NotStarted, run_process
 
@@ -45,7 +45,8 @@ class Bash(BaseTool):
     The answer is standard output and error as one text. A longer one than ``output_limit`` UTF-8
     bytes keeps its head and its tail, with a marker between that says how much is missing. An
     exit code other than 0, a time-out and a process that can't be ended make it an error. The
-    metadata are ``returncode`` (None after a time-out) and ``timed_out``. Needs a POSIX system.
+    metadata are ``returncode`` (None after a time-out), ``timed_out``, and ``lost_bytes`` if
+    something is missing. Needs a POSIX system.
     """
 
     name = "bash"
@@ -63,7 +64,7 @@ class Bash(BaseTool):
 
     def paths(self, arguments: BashInput) -> list[str]:
         """Where the command starts. What it touches is for the rules on its command line."""
-        return [arguments.cwd or "."]
+        return [as_opened(arguments.cwd or ".")]
 
     def command(self, arguments: BashInput) -> str:
         return arguments.command
@@ -72,7 +73,7 @@ class Bash(BaseTool):
         if part := asks_questions(arguments.command):
             return ToolResult(
                 f"The command was not run: `{part}` would ask questions, and nobody can answer "
-                "them. Add its flag for that, such as --yes.",
+                "them. Add its flag for that, such as --yes, -y or --no-input.",
                 is_error=True,
                 metadata={"interactive_required": True},
             )
@@ -100,6 +101,8 @@ def _result(arguments: BashInput, ended: Ended, output: HeadTail, limit: int) ->
         first = f"Command timed out after {arguments.timeout_seconds} seconds.\n"
     room = limit - len(first) - len(last)
     metadata = {"returncode": ended.returncode, "timed_out": ended.timed_out}
+    if lost := output.missing(room):
+        metadata["lost_bytes"] = lost
     is_error = bool(ended.returncode != 0 or ended.survivors)
     return ToolResult(first + (output.text(room) or "(no output)") + last, is_error, metadata)
 
@@ -188,10 +191,19 @@ class HeadTail:
         """What was kept, in at most ``room`` UTF-8 bytes, without the line ends at the end."""
         if self._total <= room:
             return (self._head + self._tail).decode().rstrip("\n")
+        head, tail = self._ends(room)
+        return f"{head}\n[... {self.missing(room):,} bytes left out here ...]\n{tail}".rstrip("\n")
+
+    def missing(self, room: int) -> int:
+        """How many UTF-8 bytes ``text(room)`` leaves out."""
+        if self._total <= room:
+            return 0
+        return self._total - sum(len(end.encode()) for end in self._ends(room))
+
+    def _ends(self, room: int) -> tuple[str, str]:
         head = self._head[: room // 5].decode(errors="ignore")
         tail = self._tail[-(room - room // 5 - _MARKER_ROOM) :].decode(errors="ignore")
-        missing = self._total - len(head.encode()) - len(tail.encode())
-        return f"{head}\n[... {missing:,} bytes left out here ...]\n{tail}".rstrip("\n")
+        return head, tail
 
     def _keep(self, text: str) -> None:
         data = text.encode()
