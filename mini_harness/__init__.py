@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mini_harness.approval import ToolDenied as ToolDenied
     from mini_harness.approval import approve_all as approve_all
     from mini_harness.approval import deny_all as deny_all
+    from mini_harness.budget import Budget as Budget
+    from mini_harness.budget import BudgetExceeded as BudgetExceeded
     from mini_harness.clock import Clock as Clock
     from mini_harness.clock import RealClock as RealClock
     from mini_harness.clock import VirtualClock as VirtualClock
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from mini_harness.models.scripted import ScriptedModel as ScriptedModel
     from mini_harness.models.scripted import ScriptEnded as ScriptEnded
     from mini_harness.outputs import LargeOutput as LargeOutput
+    from mini_harness.outputs import LongError as LongError
     from mini_harness.parallel import ParallelReads as ParallelReads
     from mini_harness.policy import Policy as Policy
     from mini_harness.protocol import Decision as Decision
@@ -70,6 +73,10 @@ if TYPE_CHECKING:
     from mini_harness.protocol import Usage as Usage
     from mini_harness.record import Record as Record
     from mini_harness.redact import hide as hide
+    from mini_harness.repeated import NoProgress as NoProgress
+    from mini_harness.repeated import RepeatedCalls as RepeatedCalls
+    from mini_harness.retry import LimitsTime as LimitsTime
+    from mini_harness.retry import Retry as Retry
     from mini_harness.rules import Judgement as Judgement
     from mini_harness.rules import Rule as Rule
     from mini_harness.rules import Verdict as Verdict
@@ -81,6 +88,10 @@ if TYPE_CHECKING:
     from mini_harness.run import StopReason as StopReason
     from mini_harness.speakers import PermissionMode as PermissionMode
     from mini_harness.sync import run_sync as run_sync
+    from mini_harness.timeout import ModelTimedOut as ModelTimedOut
+    from mini_harness.timeout import Timeout as Timeout
+    from mini_harness.timeout import ToolAbandoned as ToolAbandoned
+    from mini_harness.timeout import ToolTimedOut as ToolTimedOut
     from mini_harness.tools.ask import AskUser as AskUser
     from mini_harness.tools.base import BaseTool as BaseTool
     from mini_harness.tools.base import Tool as Tool

@@ -106,6 +106,8 @@ def _gist(type: EventType, data: FrozenDict) -> str:
             what = f"{data['by']} {'approved' if data['approved'] else 'denied'} {data['tool']}"
         case EventType.HOOK if "hook" in data:
             what = f"{data['event']}: {data['hook']} {data['result']}. {data['reason']}"
+        case EventType.RETRY if "because" in data:
+            what = f"after attempt {data['attempt']}, in {data['seconds']:g} s: {data['because']}"
         case EventType.PAUSE if "digest" in data:
             what = f"{data['tool']} waits for an answer"
         case _:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable
+from contextvars import ContextVar
 from dataclasses import asdict
 from functools import lru_cache
 from itertools import count
@@ -23,8 +24,8 @@ from mini_harness.frozen import FrozenDict, FrozenList, freeze, shown
 from mini_harness.layer import Feedback, Interrupt, Pause, Proposal, Stop
 from mini_harness.protocol import Final, Observation, Outcome, ToolCall, Turn, UnknownDecision
 from mini_harness.redact import Redactor
-from mini_harness.run import MEANINGS, Run, Status
-from mini_harness.tools.base import TransientError
+from mini_harness.run import MEANINGS, Run, Status, StopReason
+from mini_harness.tools.base import TransientError, wait_asked_by
 from mini_harness.tools.call import Call
 
 # Reading a member of an enum costs 0.2 µs on Python 3.11; these are read at every step.
@@ -34,6 +35,23 @@ _OK = Outcome.OK
 _ACTED_ON = frozenset((_MODEL_DECISION, _TOOL_START, EventType.MESSAGE, EventType.PAUSE))
 """The run needs these as they are. The sinks never see a secret in them, nor anywhere else."""
 _new = tuple.__new__
+
+
+class Attempt:
+    """One try of a call that has a limit. Once it is over, what still comes of it is late."""
+
+    __slots__ = ("call_id", "is_over", "run")
+
+    def __init__(self, run: Run, call_id: str) -> None:
+        self.run, self.call_id, self.is_over = run, call_id, False
+
+    def concerns(self, run: Run, call_id: str) -> bool:
+        """No, if a run inside the call records something."""
+        return run is self.run and call_id == self.call_id
+
+
+current_attempt: ContextVar[Attempt | None] = ContextVar("current_attempt", default=None)
+"""Within which attempt this code runs, if that has a limit."""
 
 
 class Record:
@@ -97,8 +115,12 @@ class Record:
             self._speak_for_user(run, _explain(turn), "unknown_decision")
 
     def start(self, run: Run, call: Call) -> None:
-        """A tool is about to run."""
+        """A tool is about to run. Raises Stop if the run was cancelled, and RuntimeError."""
         call_id = call.call_id
+        if run.is_cancelled:
+            raise Stop(StopReason.CANCELLED)
+        if _is_over(run, call_id):
+            raise RuntimeError(f"Call {call_id} would begin after its time was over.")
         if run.answer is not None and run.has_answer(call_id):
             raise RuntimeError(
                 f"{run.id} was answered, and no policy of this harness took the answer. "
@@ -117,14 +139,23 @@ class Record:
         """An attempt ended.
 
         A transient failure leaves the call open, if it may be repeated. An end that comes when
-        the call has its observation already is only noted.
+        the call has its observation already, or its time was over, is only noted.
         """
-        if call.call_id not in run.history.open:
-            return self._write(run, EventType.LATE_RESULT, _message(seen), run.step)
+        if call.call_id not in run.history.open or _is_over(run, call.call_id):
+            return self.late(run, seen)
         error = seen.error
         if error is not None and isinstance(error, TransientError) and call.repeatable:
             return self._observe(run, seen, "transient")
         return self._observe(run, seen)
+
+    def late(self, run: Run, seen: Observation) -> None:
+        """Somebody brings a result for which nobody waits any more. It changes nothing."""
+        driver = run.harness
+        if driver is not None and driver.record is not self:
+            return driver.record.late(run, seen)
+        if driver is None:
+            self._begin(run)
+        return self._write(run, EventType.LATE_RESULT, _message(seen), run.step)
 
     def observation(self, run: Run, call: ToolCall, seen: Observation) -> None:
         """What the model is told about a call. Written only if its end doesn't say it already."""
@@ -133,7 +164,8 @@ class Record:
         fits = isinstance(seen, Observation) and isinstance(seen.output, str)
         if not fits or seen.call_id != call.call_id:
             raise TypeError(f"For call {call.call_id}, a layer returned {shown(seen):.200}.")
-        self._observe(run, seen, "" if call.call_id in run.history.open else "replaces")
+        is_first = call.call_id in run.history.open and call.call_id not in run.failed
+        self._observe(run, seen, "" if is_first else "replaces")
 
     def answer(self, run: Run, answer: Any) -> None:
         """The final answer was accepted, or goes back with a reason."""
@@ -158,7 +190,8 @@ class Record:
     def _close(self, run: Run) -> None:
         """Give every call that still waits its observation."""
         for call in tuple(run.history.open.values()):
-            self._observe(run, _left_over(run, call))
+            mark = "replaces" if call.call_id in run.failed else ""
+            self._observe(run, _left_over(run, call), mark)
 
     def _speak_for_user(self, run: Run, content: str, because: str) -> None:
         data = FrozenDict(role="user", content=str(content), because=because)
@@ -168,6 +201,9 @@ class Record:
         data, outcome = _message(seen), seen.outcome
         if mark:
             data = FrozenDict(data, **{mark: True})
+        wait = None if seen.error is None else wait_asked_by(seen.error)
+        if mark == "transient" and wait is not None:
+            data = FrozenDict(data, retry_after=wait)
         if outcome is _OK:
             plain = not seen.metadata and seen.output in self.redactor.harmless
             self._write(run, _TOOL_RESULT, data, run.step, plain)
@@ -207,6 +243,11 @@ class Record:
     def _begin(self, run: Run) -> None:
         """Go on from the last event on this clock: the time since then isn't counted."""
         run.origin = self._monotonic() - run.offset
+
+
+def _is_over(run: Run, call_id: str) -> bool:
+    attempt = current_attempt.get()
+    return attempt is not None and attempt.is_over and attempt.concerns(run, call_id)
 
 
 def _nobody(event: Event) -> None:

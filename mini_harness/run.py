@@ -97,6 +97,11 @@ class Run:
         """How often the answer to the present question was sent back."""
         self.attempts: dict[str, int] = {}
         """How often each call of this turn was started."""
+        self.failed: dict[str, FrozenDict] = {}
+        """Of each call of this turn whose last attempt failed in a passing way, how it did."""
+        self.retries: dict[str, FrozenDict] = {}
+        """What was decided last about trying again, for each call of this turn. The model's key
+        is the empty text. It stands until that attempt begins; the model's, until it answers."""
         self.in_doubt: dict[str, FrozenDict] = {}
         """Calls that were started and whose end nobody recorded, with their arguments then."""
         self.answer: dict[str, Any] | None = None
@@ -110,6 +115,10 @@ class Run:
         """When it began, on the clock that drives it, in seconds."""
         self.observed: dict[str, Observation] = {}
         """What this process recorded for the calls of this turn."""
+        self.is_cancelled = False
+        """Whether somebody in this process asked it to stop, and it hasn't yet."""
+        self.when_cancelled: set[Callable[[], object]] = set()
+        """What is called then, by those who only wait: in the thread of whoever asks."""
 
     def __repr__(self) -> str:
         return f"<{self.id}: {self.status} after {self.step} steps>"
@@ -171,6 +180,18 @@ class Run:
         if not isinstance(reason, str):
             raise TypeError(f"The reason must be text, but it is {reason!r}.")
         self._answer(approved=False, reason=reason)
+
+    def cancel(self) -> None:
+        """Ask it to stop as soon as what runs now has ended: a tool, or a turn of the model.
+
+        No tool begins any more; with a Timeout around, the model isn't asked again either. Then
+        the run is stopped, and can be resumed. May be called in any thread, and again. To end also
+        what is running, cancel the task that drives the run.
+        """
+        if self.status in (Status.RUNNING, Status.PAUSED):
+            self.is_cancelled = True
+            for tell in tuple(self.when_cancelled):
+                tell()
 
     def _answer(self, **said: Any) -> None:
         if self.status is not Status.PAUSED or self.pause is None or "digest" not in self.pause:
@@ -234,7 +255,8 @@ class Run:
         if failed and "usage" in data:
             self.usage += Usage(**data["usage"])
         self.stop, self.status = data, Status.FAILED if failed else Status.STOPPED
-        self.answer = None
+        self.answer, self.is_cancelled = None, False
+        self.retries.clear()
 
     def _paused(self, data: FrozenDict) -> None:
         self.status, self.pause, self.answer = Status.PAUSED, data, None
@@ -254,10 +276,12 @@ class Run:
             self.goal = data["content"]
         self.history.add(data)
         self.pending, self.status = None, Status.RUNNING
+        self.retries.clear()
 
     def _proposed(self, data: FrozenDict) -> None:
         self.observed.clear()
-        self.attempts.clear()
+        for of_the_turn in (self.attempts, self.failed, self.retries):
+            of_the_turn.clear()
         if "usage" in data:
             self.usage += Usage(**data["usage"])
         if "calls" in data:
@@ -270,11 +294,14 @@ class Run:
 
     def _concluded(self, data: FrozenDict) -> None:
         self.pending, self.output, self.status = None, data["output"], Status.COMPLETED
+        self.is_cancelled = False
 
     def _started(self, data: FrozenDict) -> None:
         call_id = data["call_id"]
         self.attempts[call_id] = self.attempts.get(call_id, 0) + 1
         self.in_doubt[call_id] = data["arguments"]
+        self.failed.pop(call_id, None)
+        self.retries.pop(call_id, None)
         if call_id not in self.history.open:
             self.history.reopen(call_id)
             self.pending = tuple(self.history.open.values())
@@ -284,13 +311,20 @@ class Run:
         call_id = data["call_id"]
         self.in_doubt.pop(call_id, None)
         if "transient" in data:
+            self.failed[call_id] = data
             return
+        self.failed.pop(call_id, None)
         self.history.add_observation(data)
         self.pending = tuple(self.history.open.values()) or None
 
     def _retried(self, data: FrozenDict) -> None:
-        """Somebody decided to run a call again, whatever it did before."""
-        self.in_doubt.pop(data.get("call_id", ""), None)
+        """A call will run again, whatever it did before; or the model is asked again."""
+        call_id = data.get("call_id") or ""
+        self.in_doubt.pop(call_id, None)
+        # Others may call something of their own "usage".
+        if (usage := data.get("usage")) and set(usage) == set(Usage.__slots__):
+            self.usage += Usage(**usage)
+        self.retries[call_id] = data
         self.notes[EventType.RETRY].append(data)
 
 

@@ -74,6 +74,13 @@ _V1: dict[str, tuple[str, ...]] = {
     "mini_harness.trace": ("Trace",),
 }
 
+_V2: dict[str, tuple[str, ...]] = {
+    "mini_harness.retry": ("LimitsTime", "Retry"),
+    "mini_harness.timeout": ("ModelTimedOut", "Timeout", "ToolAbandoned", "ToolTimedOut"),
+    "mini_harness.budget": ("Budget", "BudgetExceeded"),
+    "mini_harness.repeated": ("NoProgress", "RepeatedCalls"),
+}
+
 _V0B: dict[str, tuple[str, ...]] = {
     "mini_harness.tools.places": (),
     "mini_harness.tools.diff": (),
@@ -104,7 +111,7 @@ _V0B: dict[str, tuple[str, ...]] = {
     "mini_harness.hook": ("Block", "Hook", "HookEvent", "HookInput"),
     "mini_harness.hooks": ("Hooks", "PromptBlocked"),
     "mini_harness.parallel": ("ParallelReads",),
-    "mini_harness.outputs": ("LargeOutput",),
+    "mini_harness.outputs": ("LargeOutput", "LongError"),
     "mini_harness.deferred": ("DeferredTools",),
 }
 
@@ -148,6 +155,12 @@ STEPS: Mapping[str, Step] = MappingProxyType(
     {
         "v0": Step("v0", LADDER["v0"], MappingProxyType(_V0)),
         "v1": Step("v1", LADDER["v1"], MappingProxyType(_V1), ("MaxSteps", "Policy"), ("Trace",)),
+        "v2": Step(
+            "v2",
+            LADDER["v2"],
+            MappingProxyType(_V2),
+            ("Retry", "Budget", "Timeout", "RepeatedCalls"),
+        ),
     }
 )
 """The steps that exist, in their order."""

@@ -8,7 +8,10 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
+
+from mini_harness.clock import real_work
 
 T = TypeVar("T")
 
@@ -69,11 +72,17 @@ def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     return result[0]
 
 
-async def in_own_thread(function: Callable[..., T], **arguments: Any) -> T:
+async def in_own_thread(
+    function: Callable[..., T],
+    late: Callable[[Future[T]], object] | None = None,
+    /,
+    **arguments: Any,
+) -> T:
     """Call a function that waits, in a thread of its own, and return what it gives.
 
-    A thread can't be killed: if nobody awaits it any more, the function goes on, and what it gives
-    is dropped. It keeps no other function waiting, and the program's end doesn't wait for it.
+    A thread can't be killed: if nobody awaits it any more, the function goes on. ``late`` is then
+    called with what it gives, in the event loop that had awaited it, if there still is one; else
+    that is dropped. It keeps no other function waiting, and the program's end doesn't wait for it.
     """
     result: Future[T] = Future()
     context = contextvars.copy_context()
@@ -92,4 +101,19 @@ async def in_own_thread(function: Callable[..., T], **arguments: Any) -> T:
     # Running, it can't be cancelled from the waiting side: its thread may always deliver.
     result.set_running_or_notify_cancel()
     threading.Thread(target=work, daemon=True).start()
-    return await asyncio.wrap_future(result)
+    awaited = real_work(asyncio.wrap_future(result))
+    try:
+        return await awaited
+    except asyncio.CancelledError as error:
+        raised = awaited.done() and not awaited.cancelled() and awaited.exception() is error
+        if late is not None and not raised:
+            loop = asyncio.get_running_loop()
+            result.add_done_callback(partial(_hand_over, loop, late))
+        raise
+
+
+def _hand_over(
+    loop: asyncio.AbstractEventLoop, late: Callable[[Future[T]], object], result: Future[T]
+) -> None:
+    with suppress(RuntimeError):  # The loop is closed, so nobody can be told any more.
+        loop.call_soon_threadsafe(late, result)

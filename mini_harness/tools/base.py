@@ -7,6 +7,7 @@ these declarations. Nothing is guessed from names.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,25 @@ if TYPE_CHECKING:
 
 
 class TransientError(Exception):
-    """Raised by a tool whose failure may pass: trying again can help."""
+    """Raised by a tool whose failure may pass: trying again can help.
+
+    ``retry_after`` is the wait in seconds that somebody asked for, or None.
+    """
+
+    def __init__(self, *args: object, retry_after: float | None = None) -> None:
+        """Raises ValueError for a wait that is no number of seconds."""
+        super().__init__(*args)
+        self.retry_after = retry_after
+        if retry_after is not None and wait_asked_by(self) is None:
+            raise ValueError(f"retry_after must be seconds, but it is {retry_after!r}.")
+
+
+def wait_asked_by(error: BaseException) -> float | None:
+    """The wait in seconds that an error asks for before anybody tries again, if it is one."""
+    wait = getattr(error, "retry_after", None)
+    if isinstance(wait, bool) or not isinstance(wait, int | float):
+        return None
+    return float(wait) if 0 <= wait < math.inf else None
 
 
 class ToolSchema(TypedDict):

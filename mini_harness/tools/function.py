@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import PurePath
 from typing import Annotated, Any, NamedTuple, get_type_hints, overload
 
@@ -11,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_mod
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_json
 
-from mini_harness.frozen import FrozenDict
+from mini_harness.frozen import FrozenDict, shown
+from mini_harness.protocol import Observation, Outcome
 from mini_harness.sync import in_own_thread
 from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
 
@@ -93,7 +96,7 @@ class FunctionTool(BaseTool):
         if self._context_name:
             given[self._context_name] = context
         if self.blocking:
-            value = await in_own_thread(self.handler, **given)
+            value = await in_own_thread(self.handler, partial(self._late, context), **given)
         else:
             value = self.handler(**given)
         if type(value) is str:
@@ -101,6 +104,18 @@ class FunctionTool(BaseTool):
         if hasattr(value, "__await__"):
             value = await value
         return value if isinstance(value, ToolResult) else ToolResult(_text(value))
+
+    def _late(self, context: ToolExecutionContext, ended: Future[Any]) -> None:
+        """The thread has ended, and nobody waited any more: the record keeps what it gave."""
+        run, harness, error = context.run, context.harness, ended.exception()
+        if run is None or harness is None:
+            return
+        given = error if error is not None else ended.result()
+        is_text = isinstance(given, str)
+        text = given if is_text else given.output if isinstance(given, ToolResult) else shown(given)
+        outcome = Outcome.OK if error is None else Outcome.ERROR
+        seen = Observation(context.call_id, self.name, str(text), outcome, error)
+        harness.record.late(run, seen)
 
 
 @overload

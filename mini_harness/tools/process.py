@@ -29,6 +29,8 @@ from pathlib import Path
 
 import psutil
 
+from mini_harness.clock import real_work
+
 GRACE = 0.5
 """Seconds between TERM and KILL."""
 
@@ -78,7 +80,7 @@ async def run_process(
     NotStarted.
     """
     job = _Job(argv, cwd, env, seconds, receive, stdin)
-    ended = asyncio.wrap_future(job.start())
+    ended = real_work(asyncio.wrap_future(job.start()))
     try:
         await asyncio.wait([ended])
     except asyncio.CancelledError:
