@@ -87,6 +87,13 @@ Sink = Callable[[Event], None]
 ``events.append``. What it raises stops the run and reaches the caller."""
 
 
+_NOTED = {
+    EventType.HOOK: ("hook", "{event}: {hook} {result}. {reason}"),
+    EventType.RETRY: ("because", "after attempt {attempt}, in {seconds:g} s: {because}"),
+}
+"""How a layer's note is told, if it has this key."""
+
+
 def _gist(type: EventType, data: FrozenDict) -> str:
     match type:
         case EventType.TOOL_START:
@@ -104,10 +111,8 @@ def _gist(type: EventType, data: FrozenDict) -> str:
             what = f"{data['verdict']} {data['tool']} by rule {data['rule']}: {data['reason']}"
         case EventType.APPROVAL:
             what = f"{data['by']} {'approved' if data['approved'] else 'denied'} {data['tool']}"
-        case EventType.HOOK if "hook" in data:
-            what = f"{data['event']}: {data['hook']} {data['result']}. {data['reason']}"
-        case EventType.RETRY if "because" in data:
-            what = f"after attempt {data['attempt']}, in {data['seconds']:g} s: {data['because']}"
+        case EventType.HOOK | EventType.RETRY if _NOTED[type][0] in data:
+            what = _NOTED[type][1].format_map(data)
         case EventType.PAUSE if "digest" in data:
             what = f"{data['tool']} waits for an answer"
         case _:
