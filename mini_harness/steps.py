@@ -104,6 +104,7 @@ _V0B: dict[str, tuple[str, ...]] = {
     "mini_harness.tools.mcp.content": (),
     "mini_harness.tools.mcp.listing": (),
     "mini_harness.tools.mcp.process": (),
+    "mini_harness.tools.mcp.questions": (),
     "mini_harness.tools.mcp.session": (),
     "mini_harness.tools.mcp.tool": ("McpTool",),
     "mini_harness.tools.mcp.server": ("McpServer",),

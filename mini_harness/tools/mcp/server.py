@@ -31,6 +31,7 @@ from mini_harness.tools.mcp.errors import (
 )
 from mini_harness.tools.mcp.names import checked_server_name
 from mini_harness.tools.mcp.process import ServerProcess
+from mini_harness.tools.mcp.questions import Answerer
 from mini_harness.tools.mcp.session import Session, SessionOver, over_http
 from mini_harness.tools.shell import child_environment
 
@@ -66,6 +67,8 @@ class McpServer:
         cwd: str | Path | None = None,
         url: str | None = None,
         headers: Mapping[str, str] | None = None,
+        auth: Any = None,
+        answer: Answerer | None = None,
         timeout_seconds: float = 30,
         trust_read_only: bool = False,
         trust_idempotent: bool = False,
@@ -73,8 +76,12 @@ class McpServer:
         """``name`` becomes part of the name of every tool.
 
         Either ``command`` with ``args``, ``env`` (added to a small environment without secrets) and
-        ``cwd``; or ``url``, with ``headers`` such as an authorization. ``timeout_seconds`` is how
-        long, in real time, the start, a list and a call may take.
+        ``cwd``; or ``url``, with ``headers`` such as an authorization, or with ``auth``, an
+        ``httpx2.Auth`` such as the SDK's ``OAuthClientProvider``. ``timeout_seconds`` is how long,
+        in real time, the start, a list and a call may take.
+
+        ``answer`` hears what the server asks a person in the middle of a call (``questions``).
+        Without it the server is told that nobody can be asked.
 
         ``trust_read_only``: take the server's word for which of its tools only read. They then run
         without approval. ``trust_idempotent``: take its word for which calls may be repeated.
@@ -93,7 +100,8 @@ class McpServer:
         """What ``tools()`` left out the last time, and why."""
         self._argv = [] if command is None else [command, *args]
         self._env, self._cwd = dict(env or {}), cwd
-        self._url, self._headers = url, dict(headers or {})
+        self._url, self._headers, self._auth = url, dict(headers or {}), auth
+        self._answer = answer
         place = " ".join(map(repr, self._argv[:1])) if url is None else shown_url(url)
         self._words = Words(name, place, self._env, self._headers)
         self._session: Session | None = None
@@ -142,10 +150,10 @@ class McpServer:
     def _started(self) -> Session:
         transport: Any
         if self._url is not None:
-            transport = over_http(self._url, self._headers)
+            transport = over_http(self._url, self._headers, self._auth)
         else:
             transport = ServerProcess(self._argv, _environment(self._env), self._cwd)
-        self._starting = session = Session(self.name, transport, self.timeout_seconds)
+        self._starting = session = Session(self.name, transport, self.timeout_seconds, self._answer)
         try:
             session.start()
         except Exception as error:

@@ -18,6 +18,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mini_harness.tools.mcp.process import ServerProcess
+from mini_harness.tools.mcp.questions import Answerer, elicitation
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -48,9 +49,14 @@ class Session:
     """One connection, from its start to its end. A new start is a new session."""
 
     def __init__(
-        self, name: str, transport: AbstractAsyncContextManager[TransportStreams], seconds: float
+        self,
+        name: str,
+        transport: AbstractAsyncContextManager[TransportStreams],
+        seconds: float,
+        answer: Answerer | None = None,
     ) -> None:
         self.transport = transport
+        self._answer = answer
         self.over = False
         """True from the moment on from which nothing is sent any more."""
         self.stopped = False
@@ -125,7 +131,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         if self.stopped:
             raise SessionOver
-        client = _client(self.transport)
+        client = _client(self.transport, self._answer)
         async with contextlib.AsyncExitStack() as opened:
             async with asyncio.timeout(self._seconds):
                 await opened.enter_async_context(client)
@@ -142,24 +148,29 @@ class Session:
             self._task.cancel()
 
 
-def _client(transport: AbstractAsyncContextManager[TransportStreams]) -> Client:
+def _client(
+    transport: AbstractAsyncContextManager[TransportStreams], answer: Answerer | None
+) -> Client:
     from mcp.client import Client
     from mcp_types import Implementation
 
     us = Implementation(name="mini_harness", version=version("mini-harness"))
     # No cache: who asks for a list wants to know what there is now.
-    return Client(transport, client_info=us, cache=None)
+    asked = None if answer is None else elicitation(answer)
+    return Client(transport, client_info=us, cache=None, elicitation_callback=asked)
 
 
 @contextlib.asynccontextmanager
-async def over_http(url: str, headers: Mapping[str, str]) -> AsyncIterator[TransportStreams]:
+async def over_http(
+    url: str, headers: Mapping[str, str], auth: Any = None
+) -> AsyncIterator[TransportStreams]:
     """The transport to a server that runs elsewhere, by Streamable HTTP."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     waits = httpx2.Timeout(_HTTP_SECONDS, read=_STREAM_SECONDS)
     async with (
-        httpx2.AsyncClient(headers=dict(headers), timeout=waits) as http,
+        httpx2.AsyncClient(headers=dict(headers), timeout=waits, auth=auth) as http,
         streamable_http_client(url, http_client=http) as streams,
     ):
         yield streams
