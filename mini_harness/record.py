@@ -119,7 +119,7 @@ class Record:
         call_id = call.call_id
         if run.is_cancelled:
             raise Stop(StopReason.CANCELLED)
-        if _is_over(run, call_id):
+        if current_attempt.get() is not None and _is_over(run, call_id):
             raise RuntimeError(f"Call {call_id} would begin after its time was over.")
         if run.answer is not None and run.has_answer(call_id):
             raise RuntimeError(
@@ -141,7 +141,8 @@ class Record:
         A transient failure leaves the call open, if it may be repeated. An end that comes when
         the call has its observation already, or its time was over, is only noted.
         """
-        if call.call_id not in run.history.open or _is_over(run, call.call_id):
+        is_over = current_attempt.get() is not None and _is_over(run, call.call_id)
+        if is_over or call.call_id not in run.history.open:
             return self.late(run, seen)
         error = seen.error
         if error is not None and isinstance(error, TransientError) and call.repeatable:

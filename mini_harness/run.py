@@ -280,8 +280,10 @@ class Run:
 
     def _proposed(self, data: FrozenDict) -> None:
         self.observed.clear()
-        for of_the_turn in (self.attempts, self.failed, self.retries):
-            of_the_turn.clear()
+        self.attempts.clear()
+        if self.failed or self.retries:
+            self.failed.clear()
+            self.retries.clear()
         if "usage" in data:
             self.usage += Usage(**data["usage"])
         if "calls" in data:
