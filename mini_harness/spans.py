@@ -258,11 +258,6 @@ def rows_of(spans: Sequence[Span]) -> list[int]:
     return rows
 
 
-def counted(number: int, thing: str) -> str:
-    """``1 event``, ``2,000 events``."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
 def seconds(value: float) -> str:
     """A time for people, in s, or in ms where that is all there is to see."""
     if 0 < value < 0.1:

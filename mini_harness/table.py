@@ -11,8 +11,8 @@ from typing import Any
 
 from mini_harness.events import Event, EventType
 from mini_harness.frozen import canonical
-from mini_harness.spans import Ending, by_run, calls_in, counted, seconds, tell, verdict_of
-from mini_harness.visible import visible
+from mini_harness.spans import Ending, by_run, calls_in, seconds, tell, verdict_of
+from mini_harness.visible import counted, visible
 
 HEAD, TAIL = 120, 80
 """Of a longer table only the first and the last rows are shown: nobody reads the others."""

@@ -17,8 +17,8 @@ from mini_harness.events import Event, EventType
 from mini_harness.frozen import FrozenDict, freeze
 from mini_harness.redact import Redactor
 from mini_harness.run import Run
-from mini_harness.spans import by_run, counted
-from mini_harness.visible import visible
+from mini_harness.spans import by_run
+from mini_harness.visible import counted, visible
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider

@@ -65,3 +65,8 @@ def shortened(text: str, longest: int = LONGEST) -> str:
     missing = len(text) - head - tail
     gap = f"[... {missing:,} of {len(text):,} characters are not shown ...]"
     return f"{text[:head]}\n{gap}\n{text[-tail:]}"
+
+
+def counted(number: int, thing: str) -> str:
+    """``1 event``, ``2,000 events``."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

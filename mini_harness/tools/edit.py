@@ -9,8 +9,9 @@ from itertools import islice
 
 from pydantic import BaseModel, Field
 
-from mini_harness.tools.files import MAX_WHOLE, counted, shown_path
+from mini_harness.tools.files import MAX_WHOLE, shown_path
 from mini_harness.tools.write import BOM, Change, FileChange, Refused, encoded, with_ending
+from mini_harness.visible import counted
 
 MOST = 100_000
 """How many passages one call may replace."""

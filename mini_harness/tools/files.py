@@ -179,11 +179,6 @@ def quoted_path(path: str) -> str:
     return repr(path) if path.endswith((".", " ")) or not path else shown_path(path)
 
 
-def counted(number: int, what: str) -> str:
-    """``1 line``, ``2 lines``."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
 def note_of(file: str, data: bytes) -> dict[str, str]:
     """What the metadata of a tool say of a file: its ``name_inside``, and a hash of all its bytes.
 

@@ -20,10 +20,11 @@ from pydantic import BaseModel, Field
 
 from mini_harness.sensitive import is_sensitive
 from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
-from mini_harness.tools.files import as_opened, counted, quoted_path, resolve_inside, shown_path
+from mini_harness.tools.files import as_opened, quoted_path, resolve_inside, shown_path
 from mini_harness.tools.listing import PathPattern, Walk, explained
 from mini_harness.tools.process import Ended, NotStarted, run_process
 from mini_harness.tools.shell import child_environment
+from mini_harness.visible import counted
 
 MAX_LINES = 200
 """How many matching lines an answer has; those around them don't count."""

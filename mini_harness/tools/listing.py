@@ -24,8 +24,9 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field
 
 from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
-from mini_harness.tools.files import as_opened, counted, quoted_path, resolve_inside, shown_path
+from mini_harness.tools.files import as_opened, quoted_path, resolve_inside, shown_path
 from mini_harness.tools.places import enter, open_folder
+from mini_harness.visible import counted
 
 MAX_SHOWN = 500
 """How many paths an answer has."""

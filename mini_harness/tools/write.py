@@ -25,7 +25,6 @@ from mini_harness.tools.diff import unified_diff
 from mini_harness.tools.files import (
     MAX_WHOLE,
     as_opened,
-    counted,
     name_inside,
     note_of,
     open_inside,
@@ -34,6 +33,7 @@ from mini_harness.tools.files import (
     shown_path,
 )
 from mini_harness.tools.places import Holder, file_place, hold_file, make_folder, open_folder, whole
+from mini_harness.visible import counted
 
 BOM = b"\xef\xbb\xbf"
 

@@ -15,10 +15,10 @@ from mini_harness.frozen import shown
 from mini_harness.history import HistoryError
 from mini_harness.protocol import Message
 from mini_harness.run import Run
-from mini_harness.spans import calls_in, counted, elapsed
+from mini_harness.spans import calls_in, elapsed
 from mini_harness.table import Table, call_line, gist, text_of
 from mini_harness.trace import Trace
-from mini_harness.visible import shortened, visible, visible_lines
+from mini_harness.visible import counted, shortened, visible, visible_lines
 
 MESSAGES = 8
 """How many of the last messages are shown."""

@@ -21,12 +21,11 @@ from mini_harness.spans import (
     Moment,
     Span,
     Told,
-    counted,
     label_of,
     rows_of,
     seconds,
 )
-from mini_harness.visible import visible
+from mini_harness.visible import counted, visible
 
 TOOLS = 6
 """So many tools have a lane of their own. The others share one."""

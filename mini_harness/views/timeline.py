@@ -19,9 +19,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from mini_harness.events import Event
-from mini_harness.spans import NOT_RUN, Ending, Kind, Lane, Told, counted, seconds, tell
+from mini_harness.spans import NOT_RUN, Ending, Kind, Lane, Told, seconds, tell
 from mini_harness.views.lanes import SEEN, draw_density, draw_each, drawable, merged, short_label
-from mini_harness.visible import visible
+from mini_harness.visible import counted, visible
 
 DETAIL = 250
 """Up to this many events each one is drawn."""

@@ -12,6 +12,7 @@ from mini_harness.course.exercises import exercise, exercises
 from mini_harness.course.grade import grade
 from mini_harness.course.judge import judge
 from mini_harness.course.workspace import save_module
+from tests.course.mutants import faults
 
 ACT = exercise("v0-act").solution
 PURSUE = exercise("v0-turns").solution.replace("from my_harness import act\n", "")
@@ -260,10 +261,4 @@ def faults_of(row: tuple[str, str, str]) -> dict[str, Wrong]:
     old, new, _ = row
     mutant = subject(ACT.replace(old, new), PURSUE.replace(old, new))
     exercise = "v0-turns" if row in TURNS else "v0-" if old in PURSUE else "v0-act"
-    found = {}
-    for check in [each for each in conformance("v0") if each.exercise.startswith(exercise)]:
-        try:
-            check.run(mutant)
-        except Wrong as wrong:
-            found[check.title] = wrong
-    return found
+    return faults("v0", mutant, lambda graded: graded.startswith(exercise))

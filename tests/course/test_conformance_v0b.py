@@ -10,6 +10,7 @@ from mini_harness.course.conformance import Subject, Wrong, conformance
 from mini_harness.course.exercises import exercise
 from mini_harness.course.judge import judge
 from mini_harness.tools.base import Tool
+from tests.course.mutants import faults
 
 pytestmark = pytest.mark.once
 
@@ -452,16 +453,10 @@ def test_every_check_is_failed_by_a_mutant() -> None:
 
 def faults_of(name: str, old: str, new: str) -> dict[str, Wrong]:
     """What the checks say of the exercise whose solution the mutant belongs to."""
-    found: dict[str, Wrong] = {}
     assert old in SOLUTIONS[name]
     counted = "from itertools import count\nCOUNT = count()\n" if "COUNT" in new else ""
     mutant = subject(counted + SOLUTIONS[name].replace(old, new))
-    for check in [each for each in conformance("v0b") if each.exercise == f"v0b-{name}"]:
-        try:
-            check.run(mutant)
-        except Wrong as wrong:
-            found[check.title] = wrong
-    return found
+    return faults("v0b", mutant, lambda graded: graded == f"v0b-{name}")
 
 
 def test_the_act_of_v0_runs_what_v0b_makes() -> None:

@@ -10,6 +10,7 @@ from mini_harness.course.conformance.package import OURS
 from mini_harness.course.exercises import exercise
 from mini_harness.course.judge import judge
 from mini_harness.course.prove import graded
+from tests.course.mutants import faults
 
 pytestmark = pytest.mark.once
 
@@ -304,15 +305,9 @@ def test_every_check_is_failed_by_a_mutant() -> None:
 
 def faults_of(name: str, old: str, new: str) -> dict[str, Wrong]:
     """What the checks say of the exercise whose solution the mutant belongs to."""
-    found: dict[str, Wrong] = {}
     assert old in SOLUTIONS[name]
     mutant = subject(*WHOLE, SOLUTIONS[name].replace(old, new))
-    for check in [each for each in conformance("v1") if each.exercise == f"v1-{name}"]:
-        try:
-            check.run(mutant)
-        except Wrong as wrong:
-            found[check.title] = wrong
-    return found
+    return faults("v1", mutant, lambda graded: graded == f"v1-{name}")
 
 
 def test_a_name_that_a_function_keeps_to_itself_is_told_with_the_word_that_frees_it() -> None:
