@@ -15,7 +15,7 @@ from threading import RLock
 from weakref import WeakKeyDictionary
 
 from mini_harness.layer import Act, Decide, Failed, Layer, Proposal, Stop, View
-from mini_harness.protocol import Observation, Outcome, Usage, usage_of
+from mini_harness.protocol import Observation, Usage, usage_of
 from mini_harness.run import Run, StopReason
 from mini_harness.tools.call import Call
 
@@ -23,12 +23,6 @@ UNKNOWN_SHARE = 10
 """Before anybody knows what a model call costs, each keeps aside this part of a limit: a tenth."""
 
 _OF_MODEL = ("input_tokens", "output_tokens", "tokens", "cost")
-_NEVER_BEGAN = {
-    Outcome.DENIED,
-    Outcome.INVALID_ARGUMENTS,
-    Outcome.NOT_RUN,
-    Outcome.UNKNOWN_TOOL,
-}
 
 Price = Callable[[Usage], float]
 """What a usage costs, in the currency of the limit."""
@@ -134,7 +128,7 @@ class _Account:
 
     def __init__(self, budget: Budget, run: Run) -> None:
         self.budget, self.run = budget, run
-        self.tool_calls = _begun(run)
+        self.tool_calls = run.begun
         self._below = Usage()
         """What the models of other runs cost, inside this one's tools."""
         self._largest: dict[str, float] = {}
@@ -232,16 +226,6 @@ def _kept_aside(accounts: tuple[_Account, ...]) -> Iterator[None]:
         with _LOCK:
             for account, each in zip(accounts, kept, strict=True):
                 account.give_back(each)
-
-
-def _begun(run: Run) -> int:
-    """How many calls of a run had begun before this process looked, as its history tells."""
-    ended = [
-        message
-        for message in run.history.messages
-        if message["role"] == "tool" and message.get("outcome") not in _NEVER_BEGAN
-    ]
-    return len(ended) + len(run.in_doubt)
 
 
 def _checked(kind: str, limit: float) -> float:

@@ -53,6 +53,10 @@ class Attempt:
 current_attempt: ContextVar[Attempt | None] = ContextVar("current_attempt", default=None)
 """Within which attempt this code runs, if that has a limit."""
 
+running_call: ContextVar[tuple[Run, str] | None] = ContextVar("running_call", default=None)
+"""The call that was started last in this context. A run that begins while it is being driven
+belongs to it."""
+
 
 class Record:
     """Writes what happens to the sinks, and lets it happen to the run."""
@@ -65,8 +69,6 @@ class Record:
         self._monotonic, self._time = clock.monotonic, clock.time
         self.redactor = Redactor()
         self._plain: FrozenDict | None = None
-        self._born = int(clock.time() * 1e9)
-        self._counter = count(1)
 
     def note(self, run: Run, type: EventType, **data: Any) -> None:
         """Record something of a layer's own. ``data`` is frozen here.
@@ -84,7 +86,10 @@ class Record:
         self._close(run)
         if run.harness is None:
             self._begin(run)
-        self._write(run, EventType.MESSAGE, FrozenDict(role="user", content=str(content)), run.step)
+        data = FrozenDict(role="user", content=str(content))
+        if run.sequence == 0 and (around := running_call.get()) and around[0].harness is not None:
+            data = FrozenDict(data, within=f"{around[0].id}:{around[1]}")
+        self._write(run, EventType.MESSAGE, data, run.step)
 
     def resume(self, run: Run) -> None:
         """Take up a run that isn't completed. Time that passed in between isn't counted."""
@@ -97,7 +102,8 @@ class Record:
         """The model's turn, as the harness takes it: with an id for every call."""
         plain = False
         if isinstance(turn, Turn) and (proposed := turn.calls):
-            run.history.admit(proposed, self._call_id)
+            numbers = count(run.calls + 1)
+            run.history.admit(proposed, lambda tool: _prefix(tool, run.born) + str(next(numbers)))
             calls = FrozenList(map(ToolCall.to_wire, proposed))
             data = FrozenDict(role="assistant", content=turn.thought, calls=calls)
             plain = turn.thought is None and self.redactor.is_plain(proposed)
@@ -126,6 +132,7 @@ class Record:
                 f"{run.id} was answered, and no policy of this harness took the answer. "
                 "Resume it with the layers with which it was paused."
             )
+        running_call.set((run, call_id))
         attempt = run.attempts.get(call_id, 0) + 1
         arguments, tool, rule = call.arguments, call.tool.name, call.allowed_by
         data = (
@@ -213,10 +220,6 @@ class Record:
         if mark != "transient":
             run.observed[seen.call_id] = seen
 
-    def _call_id(self, tool: str) -> str:
-        """SEEDS C21: unique, and safe as a file name."""
-        return _prefix(tool, self._born) + str(next(self._counter))
-
     def _write(
         self, run: Run, type: EventType, data: FrozenDict, step: int, plain: bool = False
     ) -> None:
@@ -273,8 +276,12 @@ def _called(sink: Sink) -> Sink:
 
 
 @lru_cache(maxsize=1024)
-def _prefix(tool: str, born: int) -> str:
-    return f"call_{re.sub(r'[^A-Za-z0-9_]', '_', tool[:24])}_{born}_"
+def _prefix(tool: str, born: float) -> str:
+    """What an id begins with; the number of the call in its run follows (SEEDS C21).
+
+    It is unique in its run, safe as a file name, and the same in a run that is resumed elsewhere.
+    """
+    return f"call_{re.sub(r'[^A-Za-z0-9_]', '_', tool[:24])}_{int(born * 1e9)}_"
 
 
 def _message(seen: Observation) -> FrozenDict:

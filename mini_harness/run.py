@@ -93,6 +93,10 @@ class Run:
         self.step = 0
         self.sequence = 0
         self.offset = 0.0
+        self.time = self.born = 0.0
+        """When its last event and its first were recorded, in seconds since the Unix epoch."""
+        self.calls = self.begun = 0
+        """How many calls were proposed so far, and how many attempts at one were started."""
         self.rejections = 0
         """How often the answer to the present question was sent back."""
         self.attempts: dict[str, int] = {}
@@ -106,11 +110,10 @@ class Run:
         """Calls that were started and whose end nobody recorded, with their arguments then."""
         self.answer: dict[str, Any] | None = None
         """What a person said about what it waits for, until the next resume takes it."""
-        self._asked_about = ""
-        self.asked_by = ""
-        """Which layer a person answered last."""
+        self._asked_about = self.asked_by = ""
+        """About which call, and which layer's question, a person answered last."""
         self.harness: Harness | None = None
-        """Who drives the run at this moment, in this process. Layers reach the record by it."""
+        """Who drives the run now, in this process. Layers reach the record by it."""
         self.origin = 0.0
         """When it began, on the clock that drives it, in seconds."""
         self.observed: dict[str, Observation] = {}
@@ -239,7 +242,7 @@ class Run:
 
     def apply(self, event: Event) -> None:
         """Let one event happen to this run."""
-        _, self.sequence, self.step, kind, self.offset, _, data = event
+        _, self.sequence, self.step, kind, self.offset, self.time, data = event
         meaning = MEANINGS.get(kind)
         if meaning is None:
             self.notes[kind].append(data)
@@ -273,7 +276,7 @@ class Run:
             case "rejected":
                 self.rejections += 1
         if self.sequence == 1:
-            self.goal = data["content"]
+            self.goal, self.born = data["content"], self.time
         self.history.add(data)
         self.pending, self.status = None, Status.RUNNING
         self.retries.clear()
@@ -288,6 +291,7 @@ class Run:
             self.usage += Usage(**data["usage"])
         if "calls" in data:
             self.pending = tuple(map(ToolCall.from_wire, data["calls"]))
+            self.calls += len(self.pending)
             self.history.add_calls(self.pending, data)
         elif "final" in data:
             thought, note, raw = (data.get(name) for name in ("thought", "note", "raw"))
@@ -300,6 +304,7 @@ class Run:
 
     def _started(self, data: FrozenDict) -> None:
         call_id = data["call_id"]
+        self.begun += 1
         self.attempts[call_id] = self.attempts.get(call_id, 0) + 1
         self.in_doubt[call_id] = data["arguments"]
         self.failed.pop(call_id, None)

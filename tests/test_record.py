@@ -360,3 +360,23 @@ def test_what_came_beside_an_answer_reaches_the_record_and_those_who_judge_it() 
     harness.run_sync("go")
     assert judged == [said]
     assert (events[1].data["note"], events[1].data["thought"]) == ("cut off", "adding up")
+
+
+def test_a_run_that_begins_inside_a_call_says_within_which() -> None:
+    events: list[Event] = []
+
+    async def ask() -> str:
+        inner = Harness(
+            ScriptedModel([{"type": "final", "output": "inside"}]), sinks=[events.append]
+        )
+        return str((await inner.run("a part")).unwrap())
+
+    asking = function_tool(ask)
+    turns = [call("ask"), DONE]
+    outer = asyncio.run(Harness(ScriptedModel(turns), [asking], sinks=[events.append]).run("all"))
+    later = asyncio.run(Harness(ScriptedModel([DONE]), sinks=[events.append]).run("more"))
+    began = {each.run_id: each.data.get("within") for each in events if each.sequence == 1}
+    started = next(each for each in events if each.type == "tool_start")
+    assert began.pop(outer.id) is None
+    assert began.pop(later.id) is None
+    assert list(began.values()) == [f"{outer.id}:{started.data['call_id']}"]

@@ -22,20 +22,28 @@ class ScriptedModel:
     A turn is whatever a model may return, an exception (which is raised), or a function of
     ``(history, tools)`` that gives one of these. With a ``clock``, each turn takes ``latency``
     seconds of its time. Only then, and for an async function, is there something to await.
+
+    ``asked`` turns have been played already. A script doesn't outlive its process: for a run that
+    goes on in another one give ``asked=run.step``.
     """
 
     def __init__(
-        self, turns: Iterable[Any], *, clock: Clock | None = None, latency: float = 0.0
+        self,
+        turns: Iterable[Any],
+        *,
+        clock: Clock | None = None,
+        latency: float = 0.0,
+        asked: int = 0,
     ) -> None:
         if isinstance(turns, str | Mapping):
             raise TypeError("Give the turns as a list, even if there is only one.")
         self.turns = list(turns)
-        self.asked = 0
+        self.asked = asked
         self.clock = clock
         self.latency = latency
 
     def decide(self, history: Sequence[Message], tools: Sequence[ToolSchema]) -> Any:
-        if self.asked == len(self.turns):
+        if self.asked >= len(self.turns):
             raise ScriptEnded(
                 f"All {len(self.turns)} turns of the script are played, and one more was asked "
                 "for. End a script with a final answer, and make a new model for each run."
