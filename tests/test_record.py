@@ -366,6 +366,7 @@ def test_a_run_that_begins_inside_a_call_says_within_which() -> None:
     events: list[Event] = []
 
     async def ask() -> str:
+        """Ask a specialist."""
         inner = Harness(
             ScriptedModel([{"type": "final", "output": "inside"}]), sinks=[events.append]
         )
