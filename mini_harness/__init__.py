@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from mini_harness.models.mode import Mode as Mode
     from mini_harness.models.mode import choose_mode as choose_mode
     from mini_harness.models.scripted import DemoModel as DemoModel
-    from mini_harness.models.scripted import ScriptedModel as ScriptedModel
     from mini_harness.models.scripted import ScriptEnded as ScriptEnded
+    from mini_harness.models.scripted import ScriptedModel as ScriptedModel
     from mini_harness.outputs import LargeOutput as LargeOutput
     from mini_harness.outputs import LongError as LongError
     from mini_harness.parallel import ParallelReads as ParallelReads
@@ -86,6 +86,8 @@ if TYPE_CHECKING:
     from mini_harness.run import RunNotCompleted as RunNotCompleted
     from mini_harness.run import Status as Status
     from mini_harness.run import StopReason as StopReason
+    from mini_harness.session import Session as Session
+    from mini_harness.session_files import SessionInfo as SessionInfo
     from mini_harness.speakers import PermissionMode as PermissionMode
     from mini_harness.sync import run_sync as run_sync
     from mini_harness.timeout import ModelTimedOut as ModelTimedOut
@@ -100,9 +102,7 @@ if TYPE_CHECKING:
     from mini_harness.tools.base import TransientError as TransientError
     from mini_harness.tools.call import Call as Call
     from mini_harness.tools.call import InvalidArguments as InvalidArguments
-    from mini_harness.tools.default import (
-        create_default_tool_registry as create_default_tool_registry,
-    )
+    from mini_harness.tools.default import create_default_tool_registry as create_default_tool_registry
     from mini_harness.tools.edit import EditFile as EditFile
     from mini_harness.tools.files import ReadFile as ReadFile
     from mini_harness.tools.function import FunctionTool as FunctionTool
@@ -121,8 +121,12 @@ if TYPE_CHECKING:
     from mini_harness.tools.todo import Todo as Todo
     from mini_harness.tools.write import WriteFile as WriteFile
     from mini_harness.trace import Trace as Trace
+    from mini_harness.transcript import DamagedSession as DamagedSession
+    from mini_harness.transcript import SessionIsBusy as SessionIsBusy
 
-_HOMES = {name: module for module, names in MODULES.items() for name in names}
+_HOMES = {
+    name: module for module, names in MODULES.items() for name in names
+}
 
 __all__ = ["STEPS", "step", *_HOMES]  # noqa: PLE0604 - all of them are names
 

@@ -90,16 +90,18 @@ class VirtualClock:
     deadline moves nothing: it is reached when a sleeper would jump over it. One that no virtual
     time can reach, because the work inside hangs, counts as reached after ``hung`` real seconds,
     or its own if that is longer; the clock stays where it is.
+
+    ``now`` and ``names``, how many it has given, are for one that goes on where another ended.
     """
 
-    def __init__(self, *, hung: float = HUNG) -> None:
-        self.now = 0.0
+    def __init__(self, *, now: float = 0.0, names: int = 0, hung: float = HUNG) -> None:
+        self.now = now
         self.hung = hung
         self._sleepers: list[_Wait] = []
         self._deadlines: list[_Wait] = []
         # By run_sync, several event loops in several threads can share a clock.
         self._lock = Lock()
-        self._names = count(1)
+        self._names = count(names + 1)
 
     def monotonic(self) -> float:
         return self.now

@@ -75,14 +75,22 @@ def load(path: Path) -> Iterator[Event]:
 
 def _event(path: Path, number: int, line: bytes) -> Event:
     try:
+        return event_of(line)
+    except ValueError as error:
+        raise DamagedTrace(path, number, str(error)) from None
+
+
+def event_of(line: bytes) -> Event:
+    """The event that a line holds. Raises ValueError that says why it isn't as it was written."""
+    try:
         text = line.decode("utf-8")
         event = Event.from_json(text)
         same = event.to_json() == text and tuple(map(type, event)) in _TYPES
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DamagedTrace(path, number, f"{type(error).__name__}: {error}") from None
+        raise ValueError(f"{type(error).__name__}: {error}") from None
     if not same:
         # A type that is wrong, a key too many, an order that is another: all show here.
-        raise DamagedTrace(path, number, "somebody changed it.")
+        raise ValueError("somebody changed it.")
     return event
 
 

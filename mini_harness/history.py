@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, MutableSequence, Sequence
 from typing import overload
 
 from mini_harness.frozen import canonical
@@ -18,7 +18,7 @@ class Messages(Sequence[Message]):
 
     __slots__ = ("_items",)
 
-    def __init__(self, items: list[Message]) -> None:
+    def __init__(self, items: Sequence[Message]) -> None:
         self._items = items
 
     @overload
@@ -57,7 +57,7 @@ class History:
     """The conversation: append-only, and every call has exactly one observation (SEEDS A17)."""
 
     def __init__(self) -> None:
-        self._items: list[Message] = []
+        self._items: MutableSequence[Message] = []
         self._used: set[str] = set()
         self._turn: dict[str, ToolCall] = {}
         self._first = 0

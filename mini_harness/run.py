@@ -82,8 +82,7 @@ class Run:
         """Why it stopped: a ``reason`` out of StopReason, and its numbers."""
         self.pause: FrozenDict | None = None
         """What a paused run waits for: the details of the Pause."""
-        self.notes: dict[EventType, list[FrozenDict]] = defaultdict(list)
-        """What layers recorded of their own, by type, so that they find it again on resume."""
+        self._notes: dict[EventType, list[FrozenDict]] = defaultdict(list)
         self.named: dict[tuple[EventType, str], FrozenDict] = {}
         """The last note of its type with that digest or scope, so that nobody has to search."""
         self.output: Any = None
@@ -121,7 +120,12 @@ class Run:
         self.is_cancelled = False
         """Whether somebody in this process asked it to stop, and it hasn't yet."""
         self.when_cancelled: set[Callable[[], object]] = set()
-        """What is called then, by those who only wait: in the thread of whoever asks."""
+        """What is called then, in the thread of whoever asks, by those who only wait."""
+
+    @property
+    def notes(self) -> dict[EventType, list[FrozenDict]]:
+        """What layers recorded of their own, by type, so that they find it again on resume."""
+        return self._notes
 
     def __repr__(self) -> str:
         return f"<{self.id}: {self.status} after {self.step} steps>"
@@ -130,9 +134,8 @@ class Run:
         """One line for people: how it stands, and what has to be done about it."""
         match self.status:
             case Status.COMPLETED:
-                return (
-                    f"{self.id} is completed: {visible_lines(shortened(shown(self.output, str)))}"
-                )
+                said = visible_lines(shortened(shown(self.output, str)))
+                return f"{self.id} is completed: {said}"
             case Status.PAUSED if self.answer is not None:
                 return f"{self.id} is paused, and you have answered. Resume it."
             case Status.PAUSED if self.pause is not None and "digest" in self.pause:
@@ -187,9 +190,9 @@ class Run:
     def cancel(self) -> None:
         """Ask it to stop as soon as what runs now has ended: a tool, or a turn of the model.
 
-        No tool begins any more; with a Timeout around, the model isn't asked again either. Then
-        the run is stopped, and can be resumed. May be called in any thread, and again. To end also
-        what is running, cancel the task that drives the run.
+        No tool begins any more; with a Timeout around, the model isn't asked again either. It can
+        be resumed. Call it in any thread, as often as you like. To end also what is running,
+        cancel the task that drives the run.
         """
         if self.status in (Status.RUNNING, Status.PAUSED):
             self.is_cancelled = True
@@ -235,17 +238,15 @@ class Run:
 
     def doubts(self, call: Call) -> bool:
         """Whether running this call might repeat an effect that it had before."""
-        if call.call_id not in self.in_doubt:
-            return False
-        same = call.arguments == self.in_doubt[call.call_id]
-        return not (same and call.repeatable)
+        before = self.in_doubt.get(call.call_id)
+        return before is not None and not (before == call.arguments and call.repeatable)
 
     def apply(self, event: Event) -> None:
         """Let one event happen to this run."""
         _, self.sequence, self.step, kind, self.offset, self.time, data = event
         meaning = MEANINGS.get(kind)
         if meaning is None:
-            self.notes[kind].append(data)
+            self._notes[kind].append(data)
             for name in NAMED_BY:
                 if name in data:
                     self.named[kind, data[name]] = data
@@ -254,8 +255,7 @@ class Run:
 
     def _stopped(self, data: FrozenDict) -> None:
         failed = data["reason"] == StopReason.ERROR
-        # Elsewhere a layer may call a number of its own "usage".
-        if failed and "usage" in data:
+        if failed and "usage" in data:  # Elsewhere a layer may have a "usage" of its own.
             self.usage += Usage(**data["usage"])
         self.stop, self.status = data, Status.FAILED if failed else Status.STOPPED
         self.answer, self.is_cancelled = None, False
@@ -332,7 +332,7 @@ class Run:
         if (usage := data.get("usage")) and set(usage) == set(Usage.__slots__):
             self.usage += Usage(**usage)
         self.retries[call_id] = data
-        self.notes[EventType.RETRY].append(data)
+        self._notes[EventType.RETRY].append(data)
 
 
 MEANINGS: dict[EventType, Callable[[Run, FrozenDict], None]] = {

@@ -81,6 +81,13 @@ _V2: dict[str, tuple[str, ...]] = {
     "mini_harness.repeated": ("NoProgress", "RepeatedCalls"),
 }
 
+_V3: dict[str, tuple[str, ...]] = {
+    "mini_harness.transcript": ("DamagedSession", "SessionIsBusy"),
+    "mini_harness.checkpoint": (),
+    "mini_harness.session_files": ("SessionInfo",),
+    "mini_harness.session": ("Session",),
+}
+
 _V0B: dict[str, tuple[str, ...]] = {
     "mini_harness.tools.places": (),
     "mini_harness.tools.diff": (),
@@ -162,6 +169,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
             MappingProxyType(_V2),
             ("Retry", "Budget", "Timeout", "RepeatedCalls"),
         ),
+        "v3": Step("v3", LADDER["v3"], MappingProxyType(_V3), (), ("Session",)),
     }
 )
 """The steps that exist, in their order."""

@@ -1,0 +1,111 @@
+"""Where sessions lie on the disk, and the small files beside their transcripts (SEEDS C01 to C03).
+
+<home>/sessions/<id>.json                 the record: which session it is
+<home>/projects/<workspace>/<id>.jsonl    the transcript: what happened
+<home>/projects/<workspace>/<id>/         what belongs to it, such as its checkpoint
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from mini_harness.frozen import NotJson, parse_object
+from mini_harness.transcript import DamagedSession, sync_folder
+
+SCHEMA_VERSION = 1
+HOME = "MINI_HARNESS_HOME"
+"""The environment variable that names the folder of all sessions."""
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_PORTS = {f"{port}{number}" for port in ("com", "lpt") for number in range(10)}
+_DEVICES = {"con", "prn", "aux", "nul"} | _PORTS
+_LONGEST = 120
+"""A longer name of a workspace is cut, and a hash tells it from others."""
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """What a session's record says (SEEDS C03). Times are in milliseconds since the Unix epoch."""
+
+    id: str
+    cwd: str
+    title: str
+    created_at: int
+    updated_at: int
+
+
+def checked_id(session_id: str) -> str:
+    """The id itself. It becomes part of a path, so it never is one (report S11).
+
+    Raises ValueError for what isn't 1 to 64 letters, digits, ``_`` and ``-``, or names a device.
+    """
+    if not isinstance(session_id, str) or not _ID.fullmatch(session_id):
+        raise ValueError(
+            f"A session's id is 1 to 64 letters, digits, _ and -, but it is {session_id!r:.100}."
+        )
+    if session_id.lower() in _DEVICES:
+        raise ValueError(f"{session_id!r} is the name of a device on Windows. Choose another id.")
+    return session_id
+
+
+def workspace_id(cwd: str) -> str:
+    """The name of the folder for all sessions about one folder (SEEDS C02)."""
+    name = cwd.strip("/").replace("/", "-").replace(" ", "_") or "root"
+    if len(name.encode()) <= _LONGEST:
+        return name
+    told = hashlib.sha256(cwd.encode()).hexdigest()[:16]
+    return f"{name.encode()[: _LONGEST - 17].decode(errors='ignore')}-{told}"
+
+
+def home_of(root: Path | str | None) -> Path:
+    """The folder of all sessions: the given one, or MINI_HARNESS_HOME, or ``~/.mini_harness``."""
+    chosen = root if root is not None else os.environ.get(HOME, "").strip() or "~/.mini_harness"
+    return Path(chosen).expanduser().resolve()
+
+
+def record_of(home: Path, session_id: str) -> Path:
+    return home / "sessions" / f"{session_id}.json"
+
+
+def transcript_of(home: Path, info: SessionInfo) -> Path:
+    return home / "projects" / workspace_id(info.cwd) / f"{info.id}.jsonl"
+
+
+def read_record(path: Path, home: Path) -> SessionInfo:
+    """What a record says, and when its transcript was written to last.
+
+    Raises DamagedSession and OSError.
+    """
+    try:
+        found = parse_object(path.read_text(encoding="utf-8"))
+        if found["schema_version"] != SCHEMA_VERSION:
+            raise ValueError(f"it has the schema version {found['schema_version']}, not 1.")
+        texts = [checked_id(found["id"]), found["cwd"], found["title"]]
+        times = [found["created_at"], found["updated_at"]]
+    except (NotJson, ValueError, KeyError, TypeError) as error:
+        raise DamagedSession(path, 1, f"{type(error).__name__}: {error}") from None
+    if [*map(type, texts + times)] != [str, str, str, int, int]:
+        raise DamagedSession(path, 1, "a field has another type than it should.")
+    info = SessionInfo(*texts, *times)
+    changed = int(transcript_of(home, info).stat().st_mtime * 1000)
+    return SessionInfo(*texts, times[0], max(times[1], changed))
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Give a file this content: all of it, or the old one stays (report S07). Raises OSError."""
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+    sync_folder(path.parent)
