@@ -70,10 +70,19 @@ class LargeOutput(Layer):
     aren't bounded: they are the tool's own, and it should keep them small.
 
     A file has the hash of its content in its name, so two runs never write over each other's.
-    Only its owner may read it. Nobody ever deletes it: clean the folder when you like.
+    Only its owner may read it. Nobody ever deletes it: clean the folder when you like. The tools
+    can change it, and ``beside`` can't be reached by them: a second copy is kept there, under
+    ``tool-results``. Give it a session's folder: ``LargeOutput(beside=session.folder)``.
     """
 
-    def __init__(self, limit: int = LIMIT, *, preview: int = PREVIEW, folder: str = FOLDER) -> None:
+    def __init__(
+        self,
+        limit: int = LIMIT,
+        *,
+        preview: int = PREVIEW,
+        folder: str = FOLDER,
+        beside: Path | None = None,
+    ) -> None:
         """Raises TypeError for a folder that isn't text, and ValueError for one that isn't a
         relative path inside the workspace, or is a place of credentials. Raises ValueError also
         for bounds that leave no room for the notes, or exceed each other."""
@@ -83,6 +92,7 @@ class LargeOutput(Layer):
                 f"but {_SMALLEST:,} <= preview <= limit must hold."
             )
         self.limit, self.preview, self.folder = limit, preview, _checked(folder)
+        self.beside = beside
 
     async def act(self, run: Run, call: Call, next: Act) -> Observation:
         tool = call.tool
@@ -149,8 +159,12 @@ class LargeOutput(Layer):
             output = await in_own_thread(partial(in_pieces, hidden, output))
         data = output.encode(errors="backslashreplace")
         # A call id comes from the model and a run id may come from a file: neither names a file.
-        place = f"{self.folder}/{name}-{hashlib.sha256(data).hexdigest()[:16]}.txt"
+        file = f"{name}-{hashlib.sha256(data).hexdigest()[:16]}.txt"
+        place = f"{self.folder}/{file}"
         try:
+            if self.beside is not None:
+                self.beside.mkdir(mode=0o700, parents=True, exist_ok=True)
+                await whole(_write, self.beside, f"tool-results/{file}", data)
             await whole(_write, context.cwd, place, data)
         except OSError as error:
             # The call has had its effect. That its text can't be kept doesn't undo it.

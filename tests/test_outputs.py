@@ -46,12 +46,13 @@ def run_once(
     *,
     more: Sequence[Layer] = (),
     more_inside: Sequence[Layer] = (),
+    beside: Path | None = None,
     **arguments: Any,
 ) -> tuple[Run, Trace]:
     trace = Trace()
     script = [{"type": "tool", "name": tool.name, "arguments": arguments}]
     model = ScriptedModel([*script, {"type": "final", "output": "done"}])
-    layers = [*more, LargeOutput(), *more_inside]
+    layers = [*more, LargeOutput(beside=beside), *more_inside]
     harness = Harness(model, [tool], layers=layers, sinks=[trace], cwd=folder, clock=VirtualClock())
     return asyncio.run(harness.run("go")), trace
 
@@ -89,6 +90,28 @@ def test_a_large_output_is_whole_in_a_file_and_its_preview_is_bounded_in_bytes(
     assert seen["tool_result"].startswith("begin")
     assert "end\n[Full output written to: .mini_harness/tool-results/say-" in seen["tool_result"]
     assert "bytes left out here" in seen["tool_result"]
+
+
+def test_a_copy_beside_the_session_outlives_what_the_agent_does_to_the_first(
+    tmp_path: Path,
+) -> None:
+    """C25: beside the transcript"""
+    workspace, session = tmp_path / "workspace", tmp_path / "home" / "s1"
+    workspace.mkdir()
+    text = "begin" + "x" * LIMIT
+    run, _ = run_once(workspace, says(text), beside=session)
+    place = workspace / last_seen(run)["metadata"]["externalized_path"]
+    copy = session / "tool-results" / place.name
+    place.unlink()
+    assert copy.read_text(encoding="utf-8") == text
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+
+
+def test_where_no_copy_can_be_kept_the_call_is_done_and_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    run, _ = run_once(tmp_path, says("x" * (LIMIT + 1)), beside=tmp_path / "file")
+    assert "It couldn't be written to" in last_seen(run)["tool_result"]
+    assert not last_seen(run)["is_error"]
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "漢", "😀"])
