@@ -48,8 +48,8 @@ from mini_harness.session_files import (
 from mini_harness.trace import Trace
 from mini_harness.transcript import DamagedSession, Line, Transcript
 
-_ENDS = (EventType.FINAL, EventType.STOP, EventType.PAUSE, EventType.LATE_RESULT)
-"""After one of these, nobody need be going on with the run."""
+_ENDS = (EventType.FINAL, EventType.STOP, EventType.PAUSE)
+"""After one of these nobody goes on with the run, until it is resumed."""
 _TAIL = 4096
 """By how many bytes before its place in the transcript a checkpoint is known to belong to it."""
 
@@ -154,11 +154,12 @@ class Session:
                 durable = event.type is EventType.TOOL_START
                 self._transcript.append(line, durable=durable)
                 checkpoint = self._known.take(event, len(line))
-                self._going.add(event.run_id)
                 if checkpoint is not None:
                     self._keep(checkpoint)
                 if event.type in _ENDS:
                     self._going.discard(event.run_id)
+                elif event.type is not EventType.LATE_RESULT:
+                    self._going.add(event.run_id)
             except BaseException:
                 self._going.discard(event.run_id)
                 raise
