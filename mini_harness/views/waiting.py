@@ -7,7 +7,7 @@ by trying.
 from __future__ import annotations
 
 import asyncio
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import ipywidgets
@@ -19,8 +19,9 @@ T = TypeVar("T")
 HEARTBEAT = 0.1
 """Seconds. A cell that only waits doesn't notice the Stop button; one that wakes up does."""
 
-HANDSHAKE = 3.0
-"""Seconds that a front end has to say that it has drawn the buttons."""
+HANDSHAKE = 10.0
+"""Seconds that a front end has to say that it has drawn its first buttons. On a machine that thirty
+people share it may take some."""
 
 NO_BUTTONS = "Buttons don't work in this front end. Answer below."
 
@@ -42,8 +43,14 @@ class Answer(Generic[T]):
         button._view_count = 0
         button.observe(lambda _: self._loop.call_soon_threadsafe(_set, drawn, None), "_view_count")
         display(box)
-        await _until(drawn, HANDSHAKE)
-        return drawn.done()
+        here = _front_end()
+        # One that has drawn buttons can draw these, however long it takes.
+        if here not in _drawing:
+            await _until(drawn, HANDSHAKE)
+            if not drawn.done():
+                return False
+            _drawing.add(here)
+        return True
 
     async def waited_for(self) -> T:
         await _until(self._given)
@@ -58,11 +65,24 @@ def my_turn() -> asyncio.Lock:
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
+_drawing: set[str] = set()
+"""The front ends that have drawn buttons of this kernel."""
+
+
 def somebody_is_here() -> bool:
     """Whether a person can answer: a front end says so with every cell that it sends."""
+    return bool(_sent().get("content", {}).get("allow_stdin"))
+
+
+def _front_end() -> str:
+    """The page, or the terminal, from which the running cell was sent."""
+    return str(_sent().get("header", {}).get("session", ""))
+
+
+def _sent() -> dict[str, Any]:
+    """The message with which the running cell was sent, if there is one."""
     kernel = getattr(get_ipython(), "kernel", None)
-    parent = kernel.get_parent() if kernel is not None else {}
-    return bool(parent.get("content", {}).get("allow_stdin"))
+    return kernel.get_parent() if kernel is not None else {}
 
 
 def _set(future: asyncio.Future[T], value: T) -> None:

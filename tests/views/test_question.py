@@ -2,7 +2,9 @@
 
 import asyncio
 
-from mini_harness.views import answer_here
+import pytest
+
+from mini_harness.views import answer_here, waiting
 from mini_harness.views.question import QuestionForm
 
 
@@ -45,3 +47,20 @@ def test_any_other_answer_can_be_typed() -> None:
     shown.text.value = "neither"
     shown.send.click()
     assert given == ["neither"]
+
+
+def test_a_front_end_that_has_drawn_buttons_isnt_doubted_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Slow isn't unable: on a busy machine the second question has all the time it takes."""
+    monkeypatch.setattr(waiting, "_drawing", set())
+
+    async def asked(drawn: bool) -> bool:
+        shown, _ = form("Which?")
+        answer: waiting.Answer[str] = waiting.Answer()
+        if drawn:
+            asyncio.get_running_loop().call_soon(setattr, shown.send, "_view_count", 1)
+        monkeypatch.setattr(waiting, "HANDSHAKE", 5.0 if drawn else 0.0)
+        return await answer.shown(shown.box, shown.send)
+
+    assert [asyncio.run(asked(drawn)) for drawn in (False, True, False)] == [False, True, True]
