@@ -105,14 +105,15 @@ class Known:
             if self._is_due(main, event):
                 checkpoint = self._checkpoint(main)
             main.apply(event)
-        place.sequence, self.time = event.sequence, max(self.time, event.time)
+        place.sequence, self.time = event.sequence, event.time
         self.end, self.lines = self.end + size, self.lines + 1
         return checkpoint
 
     def _is_due(self, main: Run, event: Event) -> bool:
         """Between two turns, when enough has been written since the last time."""
-        between = event.type in _TURNS and not main.history.open and main.sequence > 0
-        return between and self.lines - self.blocks[-1].line >= EVERY
+        if self.lines - self.blocks[-1].line < EVERY:
+            return False
+        return event.type in _TURNS and not main.history.open and main.sequence > 0
 
     def _checkpoint(self, main: Run) -> dict[str, Any]:
         """What ``from_dict`` reads."""

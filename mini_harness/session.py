@@ -48,7 +48,8 @@ from mini_harness.session_files import (
 from mini_harness.trace import Trace
 from mini_harness.transcript import DamagedSession, Line, Transcript
 
-_ENDS = (EventType.FINAL, EventType.STOP, EventType.PAUSE)
+_TOOL_START, _LATE_RESULT = EventType.TOOL_START, EventType.LATE_RESULT
+_ENDS = frozenset((EventType.FINAL, EventType.STOP, EventType.PAUSE))
 """After one of these nobody goes on with the run, until it is resumed."""
 _TAIL = 4096
 """By how many bytes before its place in the transcript a checkpoint is known to belong to it."""
@@ -143,22 +144,25 @@ class Session:
         """Keep an event. Raises OSError, SessionIsBusy, DamagedSession, and ValueError for an
         event that can't come next; then nothing has been written."""
         with self._guard:
-            self._take_over()
+            if self._is_closed or not self._transcript.is_locked:
+                self._take_over()
             try:
                 if why := self._known.objection(event):
                     raise ValueError(
                         f"Session {self.id} can't keep this: {why}. If the run went on elsewhere, "
                         "read it again with session.run(); for new ones use session.clock()."
                     )
-                line = f"{event.to_json()}\n".encode()
-                durable = event.type is EventType.TOOL_START
-                self._transcript.append(line, durable=durable)
+                line, kind = f"{event.to_json()}\n".encode(), event.type
+                begins, ends = kind is _TOOL_START, kind in _ENDS
+                if begins or ends:
+                    self._transcript.make_sure()
+                self._transcript.append(line, durable=begins)
                 checkpoint = self._known.take(event, len(line))
                 if checkpoint is not None:
                     self._keep(checkpoint)
-                if event.type in _ENDS:
+                if ends:
                     self._going.discard(event.run_id)
-                elif event.type is not EventType.LATE_RESULT:
+                elif kind is not _LATE_RESULT:
                     self._going.add(event.run_id)
             except BaseException:
                 self._going.discard(event.run_id)
@@ -293,11 +297,9 @@ class Session:
         return hashlib.sha256(self._transcript.part(max(0, end - _TAIL), end)).hexdigest()
 
     def _take_over(self) -> None:
-        """Become the writer, if it isn't yet, and mend what the last one may have left."""
+        """Become the writer, and mend what the last one may have left."""
         if self._is_closed:
             raise ValueError(f"Session {self.id} is closed. Open it again: Session.open(...).")
-        if self._transcript.is_locked:
-            return
         self._transcript.lock(self.patience)
         try:
             self._read_new()

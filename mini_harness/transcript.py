@@ -12,7 +12,7 @@ import errno
 import os
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,11 +59,13 @@ class Transcript:
         self.path = path
         self.end = 0
         self._descriptor: int | None = None
+        self._is_torn = False
+        """Whether an append was interrupted, so that something may stand after ``end``."""
 
     @classmethod
     def create(cls, path: Path, header: bytes) -> None:
         """Make the file, with its first line. Raises OSError, also if it is there already."""
-        with _explained(path, "made"):
+        with _explaining(path, "made"):
             descriptor = os.open(path, _NEW | _SAFE, 0o600)
             try:
                 os.write(descriptor, header)
@@ -76,7 +78,7 @@ class Transcript:
 
     def read(self, start: int, number: int, stop: int | None = None) -> Iterator[Line]:
         """The whole lines from byte ``start`` on, which begins line ``number``; up to ``stop``."""
-        with _explained(self.path, "read"), self.path.open("rb") as file:
+        with _explaining(self.path, "read"), self.path.open("rb") as file:
             file.seek(start)
             for text in file:
                 if not text.endswith(b"\n") or start == stop:
@@ -86,7 +88,7 @@ class Transcript:
 
     def part(self, start: int, stop: int) -> bytes:
         """What stands between two places in the file."""
-        with _explained(self.path, "read"), self.path.open("rb") as file:
+        with _explaining(self.path, "read"), self.path.open("rb") as file:
             file.seek(start)
             return file.read(stop - start)
 
@@ -95,7 +97,7 @@ class Transcript:
         return text in self.part(start, stop)
 
     def size(self) -> int:
-        with _explained(self.path, "read"):
+        with _explaining(self.path, "read"):
             return self.path.stat().st_size
 
     # --- writing
@@ -106,7 +108,7 @@ class Transcript:
 
     def lock(self, patience: float) -> None:
         """Become the one writer, within ``patience`` seconds. Raises SessionIsBusy, OSError."""
-        with _explained(self.path, "opened"):
+        with _explaining(self.path, "opened"):
             descriptor = os.open(self.path, _OLD | _SAFE)
         try:
             _lock(descriptor, self.path, patience)
@@ -124,7 +126,7 @@ class Transcript:
         """Take away what comes after the last whole line. How many bytes that were."""
         size = os.fstat(self._held).st_size
         if size > self.end:
-            with _explained(self.path, "repaired"):
+            with _explaining(self.path, "repaired"):
                 os.ftruncate(self._held, self.end)
         return size - self.end
 
@@ -134,20 +136,37 @@ class Transcript:
         ``durable`` waits until it would survive a power failure; so does all that was written
         before. Without that it survives the end of this process. Raises OSError.
         """
-        with _explained(self.path, "written to"):
-            self._make_sure()
-            try:
-                rest = memoryview(line)
-                while rest:
-                    rest = rest[os.write(self._held, rest) :]
-                if durable:
-                    os.fsync(self._held)
-            except BaseException:
-                # If even that fails, the next append tries it again.
-                with suppress(OSError):
-                    os.ftruncate(self._held, self.end)
-                raise
-            self.end += len(line)
+        held = self._held
+        try:
+            if self._is_torn:
+                os.ftruncate(held, self.end)
+            # Until the line is whole: somebody may interrupt this at any moment.
+            self._is_torn = True
+            written = os.write(held, line)
+            while written < len(line):
+                written += os.write(held, line[written:])
+            if durable:
+                os.fsync(held)
+        except BaseException as error:
+            # If even that fails, the next append tries it again.
+            with suppress(OSError):
+                os.ftruncate(held, self.end)
+                self._is_torn = False
+            if isinstance(error, OSError):
+                raise _explained(error, self.path, "written to") from error
+            raise
+        self.end += len(line)
+        self._is_torn = False
+
+    def make_sure(self) -> None:
+        """The file is still there, and ends where it should. Raises OSError if not."""
+        status = os.fstat(self._held)
+        if status.st_nlink == 0:
+            gone = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            raise _explained(gone, self.path, "written to")
+        if status.st_size < self.end:
+            shorter = OSError(errno.EIO, "It has become shorter, so somebody changed it")
+            raise _explained(shorter, self.path, "written to")
 
     @property
     def _held(self) -> int:
@@ -155,34 +174,20 @@ class Transcript:
             raise RuntimeError("Only who holds the lock of a transcript may write to it.")
         return self._descriptor
 
-    def _make_sure(self) -> None:
-        """The file is there, and ends where it should. Raises OSError, DamagedSession."""
-        status = os.fstat(self._held)
-        if status.st_nlink == 0:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        if status.st_size > self.end:
-            # Nobody else may write: it is what an interrupted append of ours has left.
-            os.ftruncate(self._held, self.end)
-        elif status.st_size < self.end:
-            raise OSError(errno.EIO, "It has become shorter, so somebody changed it")
+
+@contextmanager
+def _explaining(path: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _explained(error, path, what) from error
 
 
-class _explained:
-    """Errors of the system, with what was tried, where, and what to do."""
-
-    def __init__(self, path: Path, what: str) -> None:
-        self.path, self.what = path, what
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            why = error.strerror or str(error)
-            advice = _ADVICE.get(error.errno or 0, "")
-            text = f"The session's file couldn't be {self.what}: {why}."
-            text += f" {advice}." if advice else ""
-            raise OSError(error.errno or errno.EIO, text, str(self.path)) from error
+def _explained(error: OSError, path: Path, what: str) -> OSError:
+    """An error of the system, with what was tried, where, and what to do."""
+    why, advice = error.strerror or str(error), _ADVICE.get(error.errno or 0, "")
+    text = f"The session's file couldn't be {what}: {why}." + (f" {advice}." if advice else "")
+    return OSError(error.errno or errno.EIO, text, str(path))
 
 
 def _lock(descriptor: int, path: Path, patience: float) -> None:
