@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from mini_harness.clock import Clock as Clock
     from mini_harness.clock import RealClock as RealClock
     from mini_harness.clock import VirtualClock as VirtualClock
+    from mini_harness.compaction import Compaction as Compaction
+    from mini_harness.compaction import DropOldOutputs as DropOldOutputs
+    from mini_harness.compaction import Summary as Summary
     from mini_harness.deferred import DeferredTools as DeferredTools
+    from mini_harness.doubt import AskInDoubt as AskInDoubt
     from mini_harness.events import Event as Event
     from mini_harness.events import EventType as EventType
     from mini_harness.events import Sink as Sink
@@ -56,8 +60,8 @@ if TYPE_CHECKING:
     from mini_harness.models.mode import Mode as Mode
     from mini_harness.models.mode import choose_mode as choose_mode
     from mini_harness.models.scripted import DemoModel as DemoModel
-    from mini_harness.models.scripted import ScriptEnded as ScriptEnded
     from mini_harness.models.scripted import ScriptedModel as ScriptedModel
+    from mini_harness.models.scripted import ScriptEnded as ScriptEnded
     from mini_harness.outputs import LargeOutput as LargeOutput
     from mini_harness.outputs import LongError as LongError
     from mini_harness.parallel import ParallelReads as ParallelReads
@@ -102,7 +106,9 @@ if TYPE_CHECKING:
     from mini_harness.tools.base import TransientError as TransientError
     from mini_harness.tools.call import Call as Call
     from mini_harness.tools.call import InvalidArguments as InvalidArguments
-    from mini_harness.tools.default import create_default_tool_registry as create_default_tool_registry
+    from mini_harness.tools.default import (
+        create_default_tool_registry as create_default_tool_registry,
+    )
     from mini_harness.tools.edit import EditFile as EditFile
     from mini_harness.tools.files import ReadFile as ReadFile
     from mini_harness.tools.function import FunctionTool as FunctionTool
@@ -124,9 +130,7 @@ if TYPE_CHECKING:
     from mini_harness.transcript import DamagedSession as DamagedSession
     from mini_harness.transcript import SessionIsBusy as SessionIsBusy
 
-_HOMES = {
-    name: module for module, names in MODULES.items() for name in names
-}
+_HOMES = {name: module for module, names in MODULES.items() for name in names}
 
 __all__ = ["STEPS", "step", *_HOMES]  # noqa: PLE0604 - all of them are names
 

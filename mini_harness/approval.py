@@ -19,7 +19,7 @@ from typing import Any
 
 from mini_harness.events import EventType
 from mini_harness.frozen import FrozenDict, canonical, shown
-from mini_harness.layer import Pause
+from mini_harness.layer import Layer, Pause
 from mini_harness.protocol import Observation, Outcome
 from mini_harness.run import NotWaiting, Run, Status
 from mini_harness.tools.base import ToolExecutionContext
@@ -135,6 +135,20 @@ def approve_all(request: ApprovalRequest) -> Approval:
 def deny_all(request: ApprovalRequest) -> Approval:
     """The preset that says no."""
     return request.deny("Nobody is here to approve it.")
+
+
+class Asks(Layer):
+    """A layer that asks a person. Each wants an answer of its own."""
+
+    def asker(self, run: Run) -> str:
+        """Its place among the layers: so it is known again after a restart."""
+        return str(run.driver.layers.index(self))
+
+    def was_answered(self, run: Run, call: Call) -> bool:
+        """Whether a person answered this layer; or one that isn't among the layers any more."""
+        others = {str(n) for n, each in enumerate(run.driver.layers) if isinstance(each, Asks)}
+        others.discard(self.asker(run))
+        return run.has_answer(call.call_id) and run.asked_by not in others
 
 
 async def settle(

@@ -88,6 +88,7 @@ Sink = Callable[[Event], None]
 
 
 _NOTED = {
+    EventType.COMPACTION: ("strategy", "{strategy}: {before:,} -> {after:,} bytes"),
     EventType.HOOK: ("hook", "{event}: {hook} {result}. {reason}"),
     EventType.RETRY: ("because", "after attempt {attempt}, in {seconds:g} s: {because}"),
 }
@@ -111,7 +112,7 @@ def _gist(type: EventType, data: FrozenDict) -> str:
             what = f"{data['verdict']} {data['tool']} by rule {data['rule']}: {data['reason']}"
         case EventType.APPROVAL:
             what = f"{data['by']} {'approved' if data['approved'] else 'denied'} {data['tool']}"
-        case EventType.HOOK | EventType.RETRY if _NOTED[type][0] in data:
+        case _ if type in _NOTED and _NOTED[type][0] in data:
             what = _NOTED[type][1].format_map(data)
         case EventType.PAUSE if "digest" in data:
             what = f"{data['tool']} waits for an answer"

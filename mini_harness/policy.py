@@ -14,10 +14,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from mini_harness.approval import Approver, ToolDenied, denied, remembered, request_for, settle
+from mini_harness.approval import (
+    Approver,
+    Asks,
+    ToolDenied,
+    denied,
+    remembered,
+    request_for,
+    settle,
+)
 from mini_harness.events import EventType
 from mini_harness.frozen import shown
-from mini_harness.layer import Act, Layer
+from mini_harness.layer import Act
 from mini_harness.protocol import Observation
 from mini_harness.rules import BuiltIn, Facts, Habits, Judgement, Rule, Verdict, filled
 from mini_harness.run import Run
@@ -54,7 +62,7 @@ class _Known(NamedTuple):
     """The tool, if nobody speaks about its calls and all of them only read, or none does."""
 
 
-class Policy(Layer):
+class Policy(Asks):
     """Decides about every call before it runs.
 
     ``allowed_tools`` is a list of names: these may run, and no other tool (SEEDS A07). An empty
@@ -149,7 +157,7 @@ class Policy(Layer):
             self._compare(harness.tools)
         verdict, rule, reason = self.judge(call, harness.cwd)
         # Whoever was asked under another policy has answered, and a no stays a no.
-        answered = run.answer is not None and self._was_answered(run, call)
+        answered = run.answer is not None and self.was_answered(run, call)
         if verdict is _ALLOW and not answered:
             call.allowed_by = rule
             return await next(run, call)
@@ -175,8 +183,7 @@ class Policy(Layer):
     ) -> Call | Observation:
         """The call as it may run, or the observation of its denial. Raises Pause."""
         _, rule, reason = judged
-        # Its place among the layers: so it is known again after a restart.
-        asker = str(run.driver.layers.index(self))
+        asker = self.asker(run)
         before = None if answered else remembered(run, call, rule, asker)
         if before is not None:
             call.allowed_by = f"{BuiltIn.ALWAYS}:{before}"
@@ -189,13 +196,6 @@ class Policy(Layer):
         if isinstance(ready, Call):
             ready.allowed_by = f"{BuiltIn.APPROVED}:{rule}"
         return ready
-
-    def _was_answered(self, run: Run, call: Call) -> bool:
-        """Whether a person answered this policy; or one that isn't among the layers any more."""
-        layers = run.driver.layers
-        others = [str(n) for n, each in enumerate(layers) if isinstance(each, Policy)]
-        others.remove(str(layers.index(self)))
-        return run.has_answer(call.call_id) and run.asked_by not in others
 
     def _objection(self, run: Run) -> Callable[[Call], str]:
         """Why an edited call can't run: what is denied stays denied, whoever wrote it."""

@@ -89,8 +89,7 @@ class Run:
         self.error: BaseException | None = None
         """The error itself, if the run was stopped by one in this process."""
         self.usage = Usage()
-        self.step = 0
-        self.sequence = 0
+        self.step = self.sequence = 0
         self.offset = 0.0
         self.time = self.born = 0.0
         """When its last event and its first were recorded, in seconds since the Unix epoch."""
@@ -143,8 +142,7 @@ class Run:
                 return f"{self.id} is paused: {tool} waits for your answer. Then look again."
             case Status.RUNNING | Status.PAUSED:
                 return f"{self.id} is {self.status} after {self.step} steps."
-            case _:
-                return str(RunNotCompleted(self))
+        return str(RunNotCompleted(self))
 
     @classmethod
     def fold(cls, events: Iterable[Event]) -> Run:
@@ -246,12 +244,17 @@ class Run:
         _, self.sequence, self.step, kind, self.offset, self.time, data = event
         meaning = MEANINGS.get(kind)
         if meaning is None:
-            self._notes[kind].append(data)
-            for name in NAMED_BY:
-                if name in data:
-                    self.named[kind, data[name]] = data
+            self._noted(kind, data)
         else:
             meaning(self, data)
+
+    def _noted(self, kind: EventType, data: FrozenDict) -> None:
+        """A layer's own note, kept so that it is found again. What it says it cost counts."""
+        usage = data.get("usage")
+        if isinstance(usage, dict) and set(usage) == set(Usage.__slots__):
+            self.usage += Usage(**usage)
+        self._notes[kind].append(data)
+        self.named.update({(kind, data[name]): data for name in NAMED_BY if name in data})
 
     def _stopped(self, data: FrozenDict) -> None:
         failed = data["reason"] == StopReason.ERROR
@@ -328,11 +331,8 @@ class Run:
         """A call will run again, whatever it did before; or the model is asked again."""
         call_id = data.get("call_id") or ""
         self.in_doubt.pop(call_id, None)
-        # Others may call something of their own "usage".
-        if (usage := data.get("usage")) and set(usage) == set(Usage.__slots__):
-            self.usage += Usage(**usage)
         self.retries[call_id] = data
-        self._notes[EventType.RETRY].append(data)
+        self._noted(EventType.RETRY, data)
 
 
 MEANINGS: dict[EventType, Callable[[Run, FrozenDict], None]] = {

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import re
@@ -14,7 +15,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from mini_harness.frozen import NotJson, parse_object
+from mini_harness.frozen import parse_object
 from mini_harness.transcript import DamagedSession, sync_folder
 
 SCHEMA_VERSION = 1
@@ -83,17 +84,17 @@ def read_record(path: Path, home: Path) -> SessionInfo:
     """
     try:
         found = parse_object(path.read_text(encoding="utf-8"))
-        if found["schema_version"] != SCHEMA_VERSION:
-            raise ValueError(f"it has the schema version {found['schema_version']}, not 1.")
-        texts = [checked_id(found["id"]), found["cwd"], found["title"]]
-        times = [found["created_at"], found["updated_at"]]
-    except (NotJson, ValueError, KeyError, TypeError) as error:
-        raise DamagedSession(path, 1, f"{type(error).__name__}: {error}") from None
-    if [*map(type, texts + times)] != [str, str, str, int, int]:
-        raise DamagedSession(path, 1, "a field has another type than it should.")
-    info = SessionInfo(*texts, *times)
+        version = found.pop("schema_version")
+        if version != SCHEMA_VERSION:
+            raise ValueError(f"it has the schema version {version}, not {SCHEMA_VERSION}")
+        info = SessionInfo(**found)
+        checked_id(info.id)
+        if [type(value) for value in vars(info).values()] != [str, str, str, int, int]:
+            raise ValueError("a field has another type than it should")
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedSession(path, 1, f"{type(error).__name__}: {error}.") from None
     changed = int(transcript_of(home, info).stat().st_mtime * 1000)
-    return SessionInfo(*texts, times[0], max(times[1], changed))
+    return dataclasses.replace(info, updated_at=max(info.updated_at, changed))
 
 
 def replace(path: Path, data: bytes) -> None:

@@ -86,6 +86,8 @@ _V3: dict[str, tuple[str, ...]] = {
     "mini_harness.checkpoint": (),
     "mini_harness.session_files": ("SessionInfo",),
     "mini_harness.session": ("Session",),
+    "mini_harness.doubt": ("AskInDoubt",),
+    "mini_harness.compaction": ("Compaction", "DropOldOutputs", "Summary"),
 }
 
 _V0B: dict[str, tuple[str, ...]] = {
@@ -169,7 +171,9 @@ STEPS: Mapping[str, Step] = MappingProxyType(
             MappingProxyType(_V2),
             ("Retry", "Budget", "Timeout", "RepeatedCalls"),
         ),
-        "v3": Step("v3", LADDER["v3"], MappingProxyType(_V3), (), ("Session",)),
+        "v3": Step(
+            "v3", LADDER["v3"], MappingProxyType(_V3), ("Compaction", "AskInDoubt"), ("Session",)
+        ),
     }
 )
 """The steps that exist, in their order."""
