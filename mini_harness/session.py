@@ -39,6 +39,7 @@ from mini_harness.session_files import (
     SCHEMA_VERSION,
     SessionInfo,
     checked_id,
+    claim,
     home_of,
     read_record,
     record_of,
@@ -46,7 +47,7 @@ from mini_harness.session_files import (
     transcript_of,
 )
 from mini_harness.trace import Trace
-from mini_harness.transcript import DamagedSession, Line, Transcript
+from mini_harness.transcript import DamagedSession, Line, Transcript, explaining
 
 _TOOL_START, _LATE_RESULT = EventType.TOOL_START, EventType.LATE_RESULT
 _ENDS = frozenset((EventType.FINAL, EventType.STOP, EventType.PAUSE))
@@ -104,7 +105,8 @@ class Session:
         Transcript.create(path, f"{canonical(header)}\n".encode())
         # Last of all: what has a record is whole.
         said = {"schema_version": SCHEMA_VERSION, **asdict(info)}
-        replace(record, json.dumps(said, indent=1).encode())
+        with explaining(record, "made"):
+            claim(record, json.dumps(said, indent=1).encode())
         return cls(info, home)
 
     @classmethod
@@ -245,7 +247,8 @@ class Session:
     def __repr__(self) -> str:
         with self._guard:
             self._catch_up()
-            known, torn = self._known, self._torn()
+            known = self._known
+            torn = 0 if self._transcript.is_locked else self._transcript.size() - known.end
         rest = f", {torn} torn bytes at the end left out" if torn else ""
         return f"<Session {self.id}: {known.lines - 1} events of {len(known.runs)} runs{rest}>"
 
@@ -347,6 +350,3 @@ class Session:
     def _store_of_known(self, run_id: str) -> Store:
         # Whoever wrote an event has looked whether its ids are new.
         return Store(self._store(run_id).read, lambda text, start, stop: False)
-
-    def _torn(self) -> int:
-        return 0 if self._transcript.is_locked else self._transcript.size() - self._known.end

@@ -12,6 +12,8 @@ import hashlib
 import os
 import re
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,6 +101,22 @@ def read_record(path: Path, home: Path) -> SessionInfo:
 
 def replace(path: Path, data: bytes) -> None:
     """Give a file this content: all of it, or the old one stays (report S07). Raises OSError."""
+    with _written(path, data) as new:
+        new.replace(path)
+
+
+def claim(path: Path, data: bytes) -> None:
+    """Make a file with this content: all of it, or none. Of several who try one succeeds.
+
+    Raises FileExistsError and other OSErrors.
+    """
+    with _written(path, data) as new:
+        os.link(new, path)
+
+
+@contextmanager
+def _written(path: Path, data: bytes) -> Iterator[Path]:
+    """The content in a file beside, which is then put in its place."""
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -106,7 +124,7 @@ def replace(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-        new.replace(path)
+        yield new
     finally:
         new.unlink(missing_ok=True)
     sync_folder(path.parent)

@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-_NEW = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
 _OLD = os.O_RDWR | os.O_APPEND
 _SAFE = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _TICK = 0.01
@@ -28,6 +27,7 @@ _ADVICE = {
     errno.EACCES: "Choose a folder that can be written to",
     errno.EPERM: "Choose a folder that can be written to",
     errno.ENOENT: "Somebody has removed it",
+    errno.EEXIST: "Open the session that has this id, or choose another",
 }
 
 
@@ -64,11 +64,18 @@ class Transcript:
 
     @classmethod
     def create(cls, path: Path, header: bytes) -> None:
-        """Make the file, with its first line. Raises OSError, also if it is there already."""
-        with _explaining(path, "made"):
-            descriptor = os.open(path, _NEW | _SAFE, 0o600)
+        """Make the file, with its first line.
+
+        What a creation that died has left is taken over. Raises OSError, FileExistsError if there
+        is more than that.
+        """
+        with explaining(path, "made"):
+            descriptor = os.open(path, _OLD | os.O_CREAT | _SAFE, 0o600)
             try:
-                os.write(descriptor, header)
+                found = os.pread(descriptor, len(header) + 1, 0)
+                if not header.startswith(found):
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+                os.write(descriptor, header[len(found) :])
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
@@ -78,7 +85,7 @@ class Transcript:
 
     def read(self, start: int, number: int, stop: int | None = None) -> Iterator[Line]:
         """The whole lines from byte ``start`` on, which begins line ``number``; up to ``stop``."""
-        with _explaining(self.path, "read"), self.path.open("rb") as file:
+        with explaining(self.path, "read"), self.path.open("rb") as file:
             file.seek(start)
             for text in file:
                 if not text.endswith(b"\n") or start == stop:
@@ -88,7 +95,7 @@ class Transcript:
 
     def part(self, start: int, stop: int) -> bytes:
         """What stands between two places in the file."""
-        with _explaining(self.path, "read"), self.path.open("rb") as file:
+        with explaining(self.path, "read"), self.path.open("rb") as file:
             file.seek(start)
             return file.read(stop - start)
 
@@ -97,7 +104,7 @@ class Transcript:
         return text in self.part(start, stop)
 
     def size(self) -> int:
-        with _explaining(self.path, "read"):
+        with explaining(self.path, "read"):
             return self.path.stat().st_size
 
     # --- writing
@@ -108,7 +115,7 @@ class Transcript:
 
     def lock(self, patience: float) -> None:
         """Become the one writer, within ``patience`` seconds. Raises SessionIsBusy, OSError."""
-        with _explaining(self.path, "opened"):
+        with explaining(self.path, "opened"):
             descriptor = os.open(self.path, _OLD | _SAFE)
         try:
             _lock(descriptor, self.path, patience)
@@ -126,7 +133,7 @@ class Transcript:
         """Take away what comes after the last whole line. How many bytes that were."""
         size = os.fstat(self._held).st_size
         if size > self.end:
-            with _explaining(self.path, "repaired"):
+            with explaining(self.path, "repaired"):
                 os.ftruncate(self._held, self.end)
         return size - self.end
 
@@ -176,7 +183,8 @@ class Transcript:
 
 
 @contextmanager
-def _explaining(path: Path, what: str) -> Iterator[None]:
+def explaining(path: Path, what: str) -> Iterator[None]:
+    """Errors of the system say what was tried, where, and what to do."""
     try:
         yield
     except OSError as error:

@@ -1,0 +1,231 @@
+"""A world in which every process is killed, and what is left of it.
+
+One process imports the library once; for each life it forks a child, which is killed by SIGKILL
+at a chosen moment: before or after one of the writes to the disk, those of the tools included.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mini_harness.events import Event
+from mini_harness.loop import Harness
+from mini_harness.models.scripted import ScriptedModel
+from mini_harness.policy import Policy
+from mini_harness.retry import Retry
+from mini_harness.rules import Rule, Verdict
+from mini_harness.run import Run, Status
+from mini_harness.session import Session
+from mini_harness.sync import run_sync
+from mini_harness.tools.base import BaseTool, ToolExecutionContext, TransientError
+from mini_harness.tools.function import function_tool
+from tests.conftest import ROOT
+from tests.loops import DONE, call, turn
+
+WRITES = ("write", "fsync", "replace", "link", "ftruncate", "mkdir", "unlink")
+KILLED = -signal.SIGKILL
+
+TURNS = [
+    turn(call("look"), call("order", item="a"), call("mail", to="ann")),
+    call("order_late", item="b"),
+    turn(call("mail", to="bob"), call("look"), call("deploy", build="b-1")),
+    call("mail", to="cem"),
+    DONE,
+]
+
+
+class Life(NamedTuple):
+    """How one process ended: its exit code, and how many moments to die at it passed."""
+
+    code: int
+    moments: int
+
+
+@contextmanager
+def lives(root: Path) -> Iterator[Callable[[int], Life]]:
+    """A function that lives the world once, and dies at the moment of that number (0: never)."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.crashes", str(root)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    ) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        ask, answers = parent.stdin, parent.stdout
+
+        def live(folder: str, moment: int) -> Life:
+            print(folder, moment, file=ask, flush=True)
+            return Life(*json.loads(answers.readline()))
+
+        try:
+            yield live  # type: ignore[misc]
+        finally:
+            ask.close()
+
+
+def serve(root: Path) -> None:
+    for line in sys.stdin:
+        folder, moment = line.split()
+        counted, told = os.pipe()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                _live(root / folder, int(moment), told)
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(told)
+        _, ended = os.waitpid(child, 0)
+        with os.fdopen(counted, "rb") as pipe:
+            moments = len(pipe.read())
+        print(json.dumps([os.waitstatus_to_exitcode(ended), moments]), flush=True)
+
+
+def _live(folder: Path, moment: int, told: int) -> None:
+    """Count the moments, and die at one of them; go on until the run has its answer."""
+    passed = 0
+    tell = os.write
+
+    def tick() -> None:
+        nonlocal passed
+        passed += 1
+        tell(told, b".")
+        if passed == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    for name in WRITES:
+        setattr(os, name, _ticking(getattr(os, name), tick))
+    go_on(folder)
+
+
+def _ticking(real: Callable[..., Any], tick: Callable[[], None]) -> Callable[..., Any]:
+    @wraps(real)
+    def ticking(*args: Any, **options: Any) -> Any:
+        tick()
+        result = real(*args, **options)
+        tick()
+        return result
+
+    return ticking
+
+
+# --- the world ---------------------------------------------------------------------------------
+
+
+def go_on(folder: Path) -> Run:
+    """Open the session or make it, take its run up or begin one, and say yes to what it asks."""
+    session = opened(folder / "home")
+    run = session.run() if session.runs else None
+    harness = Harness(
+        ScriptedModel(TURNS, asked=run.step if run else 0),
+        Tools(folder / "effects").all(),
+        layers=[Policy(rules=RULES), Retry()],
+        sinks=[session],
+        clock=session.clock(),
+    )
+    run = harness.run_sync("go") if run is None else _resumed(harness, run)
+    while run.status is Status.PAUSED:
+        run.approve()
+        run = _resumed(harness, run)
+    return run
+
+
+def _resumed(harness: Harness, run: Run) -> Run:
+    return run if run.status is Status.COMPLETED else run_sync(harness.resume(run))
+
+
+def opened(home: Path) -> Session:
+    try:
+        return Session.open("s1", home)
+    except FileNotFoundError:
+        return Session.create(home, session_id="s1", cwd=home.parent)
+
+
+RULES = [
+    Rule("orders", Verdict.ALLOW, tool="order*", reason="they may"),
+    Rule("mails", Verdict.ALLOW, tool="mail", reason="they may"),
+]
+
+
+class Tools:
+    """Their effects are lines of a file. A shop that is asked again under the same key does it
+    once; the post does whatever it is asked."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def all(self) -> list[BaseTool]:
+        return [
+            function_tool(self.look, read_only=True),
+            function_tool(self.order, idempotent=True),
+            function_tool(self.order_late, idempotent=True),
+            function_tool(self.mail),
+            function_tool(self.deploy),
+        ]
+
+    def look(self) -> str:
+        """Look around."""
+        return "all is quiet"
+
+    def order(self, item: str, context: ToolExecutionContext) -> str:
+        """Order something, once."""
+        self._once(f"order {item}", context.idempotency_key)
+        return f"ordered {item}"
+
+    def order_late(self, item: str, context: ToolExecutionContext) -> str:
+        """Order something; the first answer of the shop gets lost."""
+        if self._once(f"order {item}", context.idempotency_key):
+            raise TransientError("the connection broke after the order")
+        return f"ordered {item}"
+
+    def mail(self, to: str) -> str:
+        """Send a mail."""
+        self._do(f"mail {to}")
+        return f"sent to {to}"
+
+    def deploy(self, build: str) -> str:
+        """Deploy a build."""
+        self._do(f"deploy {build}")
+        return f"deployed {build}"
+
+    def _once(self, what: str, key: str) -> bool:
+        known = self.file.read_text(encoding="utf-8") if self.file.exists() else ""
+        if key in known:
+            return False
+        self._do(f"{what} {key}")
+        return True
+
+    def _do(self, what: str) -> None:
+        descriptor = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.write(descriptor, f"{what}\n".encode())
+        os.close(descriptor)
+
+
+class World(NamedTuple):
+    """What is left in a folder."""
+
+    run: Run
+    events: list[Event]
+    effects: Counter[str]
+
+
+def world(folder: Path) -> World:
+    session = Session.open("s1", folder / "home")
+    lines = (folder / "effects").read_text(encoding="utf-8").splitlines()
+    effects = Counter(" ".join(line.split()[:2]) for line in lines)
+    return World(session.run(), list(session.events()), effects)
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]))
