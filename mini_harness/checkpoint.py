@@ -80,6 +80,8 @@ class Known:
         self.blocks: list[Block] = []
         self.state: FrozenDict | None = None
         """How the main run stood at the last of the blocks, if that is a checkpoint."""
+        self._later: list[Event] = []
+        """Events of the main run that needn't be applied before the next checkpoint."""
 
     def objection(self, event: Event) -> str:
         """Why this event can't be the next one, or nothing."""
@@ -98,21 +100,30 @@ class Known:
             within = event.data.get("within")
             place = self.runs[event.run_id] = Place(self.end, self.lines + 1, 0, within)
             if within is None:
-                self.main, self.state = Run(event.run_id), None
+                self.main, self.state, self._later = Run(event.run_id), None, []
                 self.blocks = [Block(0, 0, self.end, self.lines + 1)]
         main = self.main
         if main is not None and main.id == event.run_id:
             if self._is_due(main, event):
                 checkpoint = self._checkpoint(main)
-            main.apply(event)
+            self._later.append(event)
         place.sequence, self.time = event.sequence, event.time
         self.end, self.lines = self.end + size, self.lines + 1
         return checkpoint
+
+    def settle(self) -> None:
+        """Apply to the main run what has come. Raises whatever it raises for events that make no
+        sense."""
+        later, self._later = self._later, []
+        for event in later:
+            if self.main is not None:
+                self.main.apply(event)
 
     def _is_due(self, main: Run, event: Event) -> bool:
         """Between two turns, when enough has been written since the last time."""
         if self.lines - self.blocks[-1].line < EVERY:
             return False
+        self.settle()
         return event.type in _TURNS and not main.history.open and main.sequence > 0
 
     def _checkpoint(self, main: Run) -> dict[str, Any]:

@@ -6,11 +6,13 @@ to the caller as it is (rule 4 of the design): it is never mistaken for a failed
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
-from mini_harness.frozen import FrozenDict, canonical, freeze, parse_object
+from mini_harness.frozen import FrozenDict, NotJson, canonical, freeze, parse_object
 from mini_harness.visible import visible
 
 WIDTH = 56
@@ -67,10 +69,17 @@ class Event(NamedTuple):
         return f"{self.sequence:>3}  step {self.step:<2}  {self.type:<14}  {what}".rstrip()
 
     def to_json(self) -> str:
-        """One line of strict JSON, without a line end."""
-        fields = {"run_id": self.run_id, "sequence": self.sequence, "step": self.step}
-        when = {"type": self.type, "offset": self.offset, "time": self.time}
-        return canonical({"event_id": self.event_id, **fields, **when, "data": self.data})
+        """One line of strict JSON, without a line end: ``canonical`` of all fields. Raises NotJson
+        for times that aren't finite."""
+        if not math.isfinite(self.offset + self.time):
+            raise NotJson(f"Event {self.event_id} has a time that isn't finite.")
+        # Put together here, since every event is written: this takes a third of the time.
+        run_id = _quoted(self.run_id)
+        return (
+            f'{{"data":{canonical(self.data)},"event_id":{run_id[:-1]}:{self.sequence}",'
+            f'"offset":{self.offset!r},"run_id":{run_id},"sequence":{self.sequence},'
+            f'"step":{self.step},"time":{self.time!r},"type":"{self.type}"}}'
+        )
 
     @classmethod
     def from_json(cls, line: str) -> Event:
@@ -81,6 +90,8 @@ class Event(NamedTuple):
         where = found["run_id"], found["sequence"], found["step"], EventType(found["type"])
         return cls(*where, found["offset"], found["time"], data)
 
+
+_quoted = lru_cache(maxsize=64)(canonical)
 
 Sink = Callable[[Event], None]
 """A reader of the stream: anything that can be called with an event, even ``print`` or

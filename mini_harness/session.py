@@ -326,6 +326,7 @@ class Session:
                 raise DamagedSession(self.path, line.number, f"{why}.")
             try:
                 self._known.take(event, line.end - line.start)
+                self._known.settle()
             except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
                 why = f"it makes no sense here: {type(error).__name__}: {error}"
                 raise DamagedSession(self.path, line.number, why) from error

@@ -1,4 +1,4 @@
-"""What a step costs, as ratios within one run. ``python tests/benchmarks/run.py`` prints the table.
+"""What a step costs, as ratios within one run. ``python -m tests.benchmarks.run`` prints the table.
 
 The yardstick is the bare loop of the document that this project grew from: ask the model, check
 its decision and the arguments with pydantic, call the function, append to the history. It has no
@@ -25,6 +25,7 @@ from mini_harness.protocol import Decision, Final, Message, ToolCall
 from mini_harness.tools.base import Tool, ToolSchema
 from mini_harness.tools.function import function_tool
 from mini_harness.trace import Trace
+from tests.benchmarks import durability
 
 ROUNDS = 12
 IMPORTS = 5
@@ -171,6 +172,7 @@ def measure() -> list[Line]:
         Line("v1: a tool step, in bare steps", min(v1.tenth) / base, *TIMES_BARE_GUARDED),
         Line("v1: a step at 10,000, in steps at 100", v1.growth, *GROWTH),
         Line("import mini_harness, in import pydantic", ours / pydantic, *IMPORT),
+        *(Line(what, value, *bounds) for what, value, bounds in durability.measure()),
     ]
 
 
