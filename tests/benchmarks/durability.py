@@ -99,10 +99,6 @@ def bytes_read() -> int:
     return int(said.split("rchar:")[1].split()[0])
 
 
-def _nothing(fd: Any) -> None:
-    """Instead of an fsync."""
-
-
 def long_session(root: Path, events: Sequence[Event]) -> tuple[float, float, float]:
     """Growth of an event's cost; a resume's time and bytes, as parts of a full replay's."""
     real, os.fsync = os.fsync, lambda descriptor: None
