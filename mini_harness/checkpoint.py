@@ -111,6 +111,15 @@ class Known:
         self.end, self.lines = self.end + size, self.lines + 1
         return checkpoint
 
+    def begun(self, run_id: str, store: Store) -> tuple[Run, int, int]:
+        """A run as it was at its last checkpoint, or before its first event; and at which byte and
+        in which line its events begin that came later."""
+        if self.main is not None and self.main.id == run_id and self.state is not None:
+            here = self.blocks[-1]
+            return StoredRun(self.state, self.blocks, store), here.start, here.line
+        place = self.runs[run_id]
+        return Run(run_id), place.start, place.line
+
     def settle(self) -> None:
         """Apply to the main run what has come. Raises whatever it raises for events that make no
         sense."""

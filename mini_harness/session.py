@@ -29,7 +29,7 @@ from threading import RLock
 from typing import Any
 from weakref import finalize
 
-from mini_harness.checkpoint import Block, Known, Store, StoredRun
+from mini_harness.checkpoint import Block, Known, Store
 from mini_harness.clock import VirtualClock
 from mini_harness.events import Event, EventType
 from mini_harness.export import event_of
@@ -213,14 +213,10 @@ class Session:
             self._catch_up()
             known, main = self._known, self._known.main
             wanted = main.id if run_id is None and main is not None else run_id
-            place = known.runs.get(wanted or "")
-            if wanted is None or place is None:
+            if wanted is None or wanted not in known.runs:
                 names = ", ".join(known.runs) or "none yet"
                 raise LookupError(f"Session {self.id} has no run {wanted or ''}. It has: {names}.")
-            run, start, line = Run(wanted), place.start, place.line
-            if main is not None and main.id == wanted and known.state is not None:
-                run = StoredRun(known.state, known.blocks, self._store(wanted))
-                start, line = known.blocks[-1].start, known.blocks[-1].line
+            run, start, line = known.begun(wanted, self._store(wanted))
             for event in self._events(start, line, known.end):
                 if event.run_id == wanted:
                     run.apply(event)

@@ -197,6 +197,19 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else canonical(value)
 
 
+def _retry(data: Data) -> str:
+    if not {"attempt", "seconds", "because"} <= set(data):
+        return canonical(data)
+    what = data.get("tool", "the model")
+    return f"{what} again in {data['seconds']:g} s: {data['because']}"
+
+
+def _compaction(data: Data) -> str:
+    if not {"strategy", "before", "after"} <= set(data):
+        return canonical(data)
+    return f"{data['strategy']}: {data['before']:,} -> {data['after']:,} bytes"
+
+
 def _hook(data: Data) -> str:
     about = f" {data['tool']}" if data.get("tool") else ""
     why = f": {data['reason']}" if data.get("reason") else ""
@@ -213,6 +226,8 @@ _GISTS: dict[EventType, Callable[[Data], str]] = {
     EventType.APPROVAL: _approval,
     EventType.PAUSE: _pause,
     EventType.HOOK: _hook,
+    EventType.RETRY: _retry,
+    EventType.COMPACTION: _compaction,
     EventType.FINAL: _final,
     EventType.STOP: _stop,
 }

@@ -74,7 +74,7 @@ def stored(cell: NotebookNode) -> list[NotebookNode]:
 
 def same_markup(page: str) -> str:
     """A page that was written anew: it may spell a quote and the end of an image otherwise."""
-    return page.replace("&quot;", '"').replace("/>", ">")
+    return page.replace("&quot;", '"').replace("&#x27;", "'").replace("/>", ">")
 
 
 def without_count(output: NotebookNode) -> NotebookNode:

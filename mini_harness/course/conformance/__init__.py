@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
-SUITES = ("v0", "v0b", "v1")
+SUITES = ("v0", "v0b", "v1", "v2")
 """The steps that have a suite: each is a module here, with its CHECKS."""
 
 
@@ -74,6 +74,18 @@ class Subject(NamedTuple):
     def supervise(self, model: Any, tools: Mapping[str, Any], goal: str, *more: Any) -> Any:
         """``pursue`` with rules, an approver, a list for the events and perhaps a step limit."""
         return self.find("supervise")(model, tools, goal, *more)
+
+    def retry(self, attempt: Callable[[Any], Any], key: Any, *more: Any) -> Any:
+        """Try again what may be repeated: ``more`` is repeatable, sleep and attempts."""
+        return self.find("retry")(attempt, key, *more)
+
+    def limited(self, tools: Mapping[str, Any], max_calls: float | None) -> Any:
+        """The tools again, which together may be called that often."""
+        return self.find("limited")(tools, max_calls)
+
+    def survive(self, model: Any, tools: Mapping[str, Any], goal: str, *more: Any) -> Any:
+        """``pursue`` with both: ``more`` is the repeatable names, sleep and max_calls."""
+        return self.find("survive")(model, tools, goal, *more)
 
 
 @dataclass(frozen=True)

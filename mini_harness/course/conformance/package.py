@@ -13,6 +13,7 @@ from pydantic import create_model
 from mini_harness.approval import Answer, ApprovalRequest, Approver
 from mini_harness.course.conformance import Subject
 from mini_harness.course.conformance.package_tools import adapt, check_arguments, describe, edit
+from mini_harness.course.conformance.package_v2 import limited, retry, survive
 from mini_harness.events import Event, EventType
 from mini_harness.frozen import FrozenDict, canonical
 from mini_harness.limits import MaxSteps
@@ -152,6 +153,9 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "judge": _judge,
     "protect": _protect,
     "supervise": _supervise,
+    "retry": retry,
+    "limited": limited,
+    "survive": survive,
 }
 
 OURS = Subject("mini_harness", _FUNCTIONS.__getitem__)

@@ -1,0 +1,19 @@
+"""`attempts` counts all of them, the first one too."""
+
+from mini_harness import TransientError
+
+
+class OutcomeUnknown(Exception):
+    pass
+
+
+def retry(attempt, key, repeatable, sleep, attempts=3, base=1.0, cap=30.0):
+    for number in range(attempts + 1):
+        try:
+            return attempt(key)
+        except TransientError as error:
+            if not repeatable:
+                raise OutcomeUnknown(str(error)) from error
+            if number == attempts:
+                raise
+            sleep(max(min(cap, base * 2**number), error.retry_after or 0))
