@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
-SUITES = ("v0", "v0b", "v1", "v2")
+SUITES = ("v0", "v0b", "v1", "v2", "v3")
 """The steps that have a suite: each is a module here, with its CHECKS."""
 
 
@@ -86,6 +87,22 @@ class Subject(NamedTuple):
     def survive(self, model: Any, tools: Mapping[str, Any], goal: str, *more: Any) -> Any:
         """``pursue`` with both: ``more`` is the repeatable names, sleep and max_calls."""
         return self.find("survive")(model, tools, goal, *more)
+
+    def append(self, path: Path, event: Any) -> Any:
+        """Write one event at the end of a journal."""
+        return self.find("append")(path, event)
+
+    def load(self, path: Path) -> Any:
+        """The events of a journal, and how many bytes are torn at its end."""
+        return self.find("load")(path)
+
+    def what_to_do(self, events: Sequence[Mapping[str, Any]], safe: Any) -> Any:
+        """A word for each call: done, run, run again, ask."""
+        return self.find("what_to_do")(events, safe)
+
+    def pursue_on(self, path: Path, model: Any, tools: Mapping[str, Any], *more: Any) -> Any:
+        """``pursue`` with a journal: ``more`` is the goal and the names that may be repeated."""
+        return self.find("pursue_on")(path, model, tools, *more)
 
 
 @dataclass(frozen=True)

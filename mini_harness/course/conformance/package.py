@@ -14,6 +14,7 @@ from mini_harness.approval import Answer, ApprovalRequest, Approver
 from mini_harness.course.conformance import Subject
 from mini_harness.course.conformance.package_tools import adapt, check_arguments, describe, edit
 from mini_harness.course.conformance.package_v2 import limited, retry, survive
+from mini_harness.course.conformance.package_v3 import append, load, pursue_on, what_to_do
 from mini_harness.events import Event, EventType
 from mini_harness.frozen import FrozenDict, canonical
 from mini_harness.limits import MaxSteps
@@ -156,6 +157,10 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "retry": retry,
     "limited": limited,
     "survive": survive,
+    "append": append,
+    "load": load,
+    "what_to_do": what_to_do,
+    "pursue_on": pursue_on,
 }
 
 OURS = Subject("mini_harness", _FUNCTIONS.__getitem__)
