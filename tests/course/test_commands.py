@@ -126,7 +126,8 @@ def test_progress_shows_what_the_files_say_now(workspace: Path) -> None:
     solve(workspace, FIRST)
     done = run(workspace, "progress")
     assert (done.code, done.err) == (0, "")
-    lines = {line.split()[0]: line.split()[1] for line in done.out.splitlines() if "-" in line}
+    words = [line.split() for line in done.out.splitlines()]
+    lines = {each[0]: each[1] for each in words if each and "-" in each[0]}
     assert lines == {each: "passed" if each == FIRST else "untouched" for each in lines}
     assert [*lines][: len(V0)] == V0
     assert "v0  Loop and tool\n" in done.out
