@@ -90,7 +90,7 @@ class Session:
         title: str = "",
         session_id: str | None = None,
     ) -> Session:
-        """A new session, in the folder that MINI_HARNESS_HOME names, or in ``~/.mini_harness``.
+        """A new session, in the folder that MINI_HARNESS_SESSIONS names, or in ``~/.mini_harness``.
 
         ``cwd`` is the folder that it is about. Raises ValueError for an id that isn't 1 to 64
         letters, digits, ``_`` and ``-``, FileExistsError for one that there is, and OSError.

@@ -21,7 +21,7 @@ from mini_harness.frozen import parse_object
 from mini_harness.transcript import DamagedSession, sync_folder
 
 SCHEMA_VERSION = 1
-HOME = "MINI_HARNESS_HOME"
+FOLDER = "MINI_HARNESS_SESSIONS"
 """The environment variable that names the folder of all sessions."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -66,8 +66,8 @@ def workspace_id(cwd: str) -> str:
 
 
 def home_of(root: Path | str | None) -> Path:
-    """The folder of all sessions: the given one, or MINI_HARNESS_HOME, or ``~/.mini_harness``."""
-    chosen = root if root is not None else os.environ.get(HOME, "").strip() or "~/.mini_harness"
+    """The folder of all sessions: the given one, or MINI_HARNESS_SESSIONS, or ``~/.mini_harness``."""
+    chosen = root if root is not None else os.environ.get(FOLDER, "").strip() or "~/.mini_harness"
     return Path(chosen).expanduser().resolve()
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
-KEYS = ("ANTHROPIC_API_KEY", "MODEL_ID", "OPENAI_API_KEY", "MINI_HARNESS_HOME")
+KEYS = ("ANTHROPIC_API_KEY", "MODEL_ID", "OPENAI_API_KEY")
+PLACES = ("MINI_HARNESS_HOME", "MINI_HARNESS_SESSIONS")
 
 # A shared machine may pause for longer than hypothesis' 200 ms.
 settings.register_profile("shared-machine", deadline=None)
@@ -21,7 +22,7 @@ settings.load_profile("shared-machine")
 def _offline_and_without_keys() -> None:
     """A developer's key must change no result, nor be spent; and how this suite is run is nothing
     to those that the tests start."""
-    for name in (*KEYS, "PYTEST_ADDOPTS"):
+    for name in (*KEYS, *PLACES, "PYTEST_ADDOPTS"):
         os.environ.pop(name, None)
     os.environ["MINI_HARNESS_MODE"] = "offline"
 

@@ -171,7 +171,7 @@ def test_the_home_is_what_the_environment_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C01"""
-    monkeypatch.setenv("MINI_HARNESS_HOME", str(tmp_path))
+    monkeypatch.setenv("MINI_HARNESS_SESSIONS", str(tmp_path))
     session = Session.create(title="here")
     assert session.path.is_relative_to(tmp_path)
     assert [info.id for info in Session.list()] == [session.id]
