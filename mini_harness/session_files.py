@@ -66,7 +66,7 @@ def workspace_id(cwd: str) -> str:
 
 
 def home_of(root: Path | str | None) -> Path:
-    """The folder of all sessions: the given one, or MINI_HARNESS_SESSIONS, or ``~/.mini_harness``."""
+    """The folder of all sessions: this, or what FOLDER names, or ``~/.mini_harness``."""
     chosen = root if root is not None else os.environ.get(FOLDER, "").strip() or "~/.mini_harness"
     return Path(chosen).expanduser().resolve()
 
