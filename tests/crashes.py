@@ -1,11 +1,9 @@
 """A world in which every process is killed, and what is left of it.
 
 One process imports the library once; for each life it forks a child, which is killed by SIGKILL
-at a chosen moment: before the first or after any of the writes to the disk, those of the tools
-included. To be before a write is to be after the one before it: nothing else outlives a process.
+at a chosen moment: before or after one of the writes to the disk, those of the tools included.
 """
 
-import gc
 import json
 import os
 import signal
@@ -14,15 +12,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-import mini_harness.checkpoint
-from mini_harness.approval import ApprovalRequest
-from mini_harness.doubt import RULE, AskInDoubt
 from mini_harness.events import Event
-from mini_harness.layer import Layer
 from mini_harness.loop import Harness
 from mini_harness.models.scripted import ScriptedModel
 from mini_harness.policy import Policy
@@ -48,11 +42,6 @@ TURNS = [
 ]
 
 
-class Live(Protocol):
-    def __call__(self, folder: str, moment: int, kind: str = "told") -> "Life":
-        """Live once in this folder, and die at the moment of that number (0: never)."""
-
-
 class Life(NamedTuple):
     """How one process ended: its exit code, and how many moments to die at it passed."""
 
@@ -61,8 +50,8 @@ class Life(NamedTuple):
 
 
 @contextmanager
-def lives(root: Path) -> Iterator[Live]:
-    """A function that lives the world once, in a process of its own."""
+def lives(root: Path) -> Iterator[Callable[[int], Life]]:
+    """A function that lives the world once, and dies at the moment of that number (0: never)."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.crashes", str(root)],
         cwd=ROOT,
@@ -74,27 +63,25 @@ def lives(root: Path) -> Iterator[Live]:
         assert parent.stdout is not None
         ask, answers = parent.stdin, parent.stdout
 
-        def live(folder: str, moment: int, kind: str = "told") -> Life:
-            (root / folder).mkdir(exist_ok=True)
-            print(folder, moment, kind, file=ask, flush=True)
+        def live(folder: str, moment: int) -> Life:
+            print(folder, moment, file=ask, flush=True)
             return Life(*json.loads(answers.readline()))
 
         try:
-            yield live
+            yield live  # type: ignore[misc]
         finally:
             ask.close()
 
 
 def serve(root: Path) -> None:
-    gc.freeze()  # So a child shares what was imported.
     for line in sys.stdin:
-        folder, moment, kind = line.split()
+        folder, moment = line.split()
         counted, told = os.pipe()
         child = os.fork()
         if child == 0:
             status = 1
             try:
-                _live(root / folder, int(moment), kind, told)
+                _live(root / folder, int(moment), told)
                 status = 0
             finally:
                 os._exit(status)
@@ -105,7 +92,7 @@ def serve(root: Path) -> None:
         print(json.dumps([os.waitstatus_to_exitcode(ended), moments]), flush=True)
 
 
-def _live(folder: Path, moment: int, kind: str, told: int) -> None:
+def _live(folder: Path, moment: int, told: int) -> None:
     """Count the moments, and die at one of them; go on until the run has its answer."""
     passed = 0
     tell = os.write
@@ -117,22 +104,15 @@ def _live(folder: Path, moment: int, kind: str, told: int) -> None:
         if passed == moment:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    os.fsync = lambda descriptor: None  # What is written outlives a killed process anyway.
-    os.write = partial(_in_two, os.write)
     for name in WRITES:
         setattr(os, name, _ticking(getattr(os, name), tick))
-    tick()
-    KINDS[kind](folder)
-
-
-def _in_two(real: Callable[[int, bytes], int], descriptor: int, data: bytes) -> int:
-    """Of a record only the first half is written: the rest is for the next time, if there is one."""
-    return real(descriptor, data[: len(data) // 2] if data.startswith(b'{"') else data)
+    go_on(folder)
 
 
 def _ticking(real: Callable[..., Any], tick: Callable[[], None]) -> Callable[..., Any]:
     @wraps(real)
     def ticking(*args: Any, **options: Any) -> Any:
+        tick()
         result = real(*args, **options)
         tick()
         return result
@@ -143,46 +123,22 @@ def _ticking(real: Callable[..., Any], tick: Callable[[], None]) -> Callable[...
 # --- the world ---------------------------------------------------------------------------------
 
 
-def told(folder: Path) -> Run:
-    """What is in doubt is told to the model as unknown."""
-    return go_on(folder, [Policy(rules=RULES), Retry()])
-
-
-def asked(folder: Path) -> Run:
-    """What is in doubt is asked about, and checkpoints come often."""
-    mini_harness.checkpoint.EVERY = 6
-    return go_on(folder, [Policy(rules=RULES), AskInDoubt(), Retry()])
-
-
-KINDS: dict[str, Callable[[Path], Run]] = {"told": told, "asked": asked}
-
-
-def go_on(folder: Path, layers: list[Layer]) -> Run:
-    """Open the session or make it, take its run up or begin one, and answer what it asks."""
+def go_on(folder: Path) -> Run:
+    """Open the session or make it, take its run up or begin one, and say yes to what it asks."""
     session = opened(folder / "home")
     run = session.run() if session.runs else None
-    tools = Tools(folder / "effects")
     harness = Harness(
         ScriptedModel(TURNS, asked=run.step if run else 0),
-        tools.all(),
-        layers=layers,
+        Tools(folder / "effects").all(),
+        layers=[Policy(rules=RULES), Retry()],
         sinks=[session],
         clock=session.clock(),
     )
     run = harness.run_sync("go") if run is None else _resumed(harness, run)
     while run.status is Status.PAUSED:
-        answer(run, tools)
+        run.approve()
         run = _resumed(harness, run)
     return run
-
-
-def answer(run: Run, tools: "Tools") -> None:
-    """Say yes; but where a call is in doubt, look first."""
-    asked = ApprovalRequest.of(run)
-    if asked.rule == RULE and tools.has_done(asked.tool, *asked.arguments.values()):
-        run.deny("I looked: it was done.")
-    else:
-        run.approve()
 
 
 def _resumed(harness: Harness, run: Run) -> Run:
@@ -243,14 +199,9 @@ class Tools:
         self._do(f"deploy {build}")
         return f"deployed {build}"
 
-    def has_done(self, *what: str) -> bool:
-        return " ".join(what) in self.lines()
-
-    def lines(self) -> list[str]:
-        return self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
-
     def _once(self, what: str, key: str) -> bool:
-        if f"{what} {key}" in self.lines():
+        known = self.file.read_text(encoding="utf-8") if self.file.exists() else ""
+        if key in known:
             return False
         self._do(f"{what} {key}")
         return True
@@ -271,7 +222,7 @@ class World(NamedTuple):
 
 def world(folder: Path) -> World:
     session = Session.open("s1", folder / "home")
-    lines = Tools(folder / "effects").lines()
+    lines = (folder / "effects").read_text(encoding="utf-8").splitlines()
     effects = Counter(" ".join(line.split()[:2]) for line in lines)
     return World(session.run(), list(session.events()), effects)
 
