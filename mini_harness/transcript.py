@@ -75,7 +75,7 @@ class Transcript:
                 found = os.pread(descriptor, len(header) + 1, 0)
                 if not header.startswith(found):
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-                os.write(descriptor, header[len(found) :])
+                _write(descriptor, header[len(found) :])
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
@@ -149,9 +149,7 @@ class Transcript:
                 os.ftruncate(held, self.end)
             # Until the line is whole: somebody may interrupt this at any moment.
             self._is_torn = True
-            written = os.write(held, line)
-            while written < len(line):
-                written += os.write(held, line[written:])
+            _write(held, line)
             if durable:
                 os.fsync(held)
         except BaseException as error:
@@ -196,6 +194,13 @@ def _explained(error: OSError, path: Path, what: str) -> OSError:
     why, advice = error.strerror or str(error), _ADVICE.get(error.errno or 0, "")
     text = f"The session's file couldn't be {what}: {why}." + (f" {advice}." if advice else "")
     return OSError(error.errno or errno.EIO, text, str(path))
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    """All of it. The system may take less at a time, as when a disk is almost full."""
+    written = os.write(descriptor, data)
+    while written < len(data):
+        written += os.write(descriptor, data[written:])
 
 
 def _lock(descriptor: int, path: Path, patience: float) -> None:

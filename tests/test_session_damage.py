@@ -241,6 +241,16 @@ def test_a_failed_fsync_keeps_the_tool_from_running(
     assert [event.type for event in session.events()] == ["message", "model_decision"]
 
 
+def test_a_disk_that_takes_a_few_bytes_at_a_time_gets_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the header: a session whose header is torn could never be opened"""
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda held, data: real(held, bytes(data[:7])))
+    drive(new(tmp_path))
+    assert Session.open("s1", tmp_path).run().status is Status.COMPLETED
+
+
 # --- checkpoints ---------------------------------------------------------------------------------
 
 
