@@ -1,6 +1,7 @@
 """What the checks of a lesson say to a broken solution."""
 
 from collections.abc import Callable
+from typing import Any
 
 from mini_harness.course.conformance import Subject, Wrong, conformance
 
@@ -15,3 +16,13 @@ def faults(step: str, mutant: Subject, grades: Callable[[str], bool]) -> dict[st
             except Wrong as wrong:
                 found[check.title] = wrong
     return found
+
+
+def subject(*sources: str) -> Subject:
+    """A learner's whole harness. Every source is like a module of its own: the last name wins."""
+    namespace: dict[str, Any] = {}
+    for source in sources:
+        own = [line for line in source.split("\n") if not line.startswith("from my_harness ")]
+        exec("\n".join(own), namespace)
+    find: Callable[[str], Any] = namespace.__getitem__
+    return Subject("a mutant", find)

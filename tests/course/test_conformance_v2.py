@@ -1,31 +1,17 @@
 """The suite of v2: right answers pass however they are written, and every check can fail."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from mini_harness.course.conformance import Subject, Wrong, conformance
+from mini_harness.course.conformance import Wrong, conformance
 from mini_harness.course.exercises import exercise
 from mini_harness.course.judge import judge
-from tests.course.mutants import faults
+from tests.course.mutants import faults, subject
 
 pytestmark = pytest.mark.once
 
 PURSUE = exercise("v0-act").solution + exercise("v0-turns").solution
 SOLUTIONS = {name: exercise(f"v2-{name}").solution for name in ("retry", "budget", "survive")}
 WHOLE = (PURSUE, *SOLUTIONS.values())
-
-
-def subject(*sources: str) -> Subject:
-    """A learner's whole harness. Every source is like a module of its own: the last name wins."""
-    namespace: dict[str, Any] = {}
-    for source in sources:
-        own = [line for line in source.split("\n") if not line.startswith("from my_harness ")]
-        exec("\n".join(own), namespace)
-    find: Callable[[str], Any] = namespace.__getitem__
-    return Subject("a mutant", find)
-
 
 RIGHT = {
     "v2-retry": {

@@ -1,31 +1,17 @@
 """The suite of v3: right answers pass however they are written, and every check can fail."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from mini_harness.course.conformance import Subject, Wrong, conformance
+from mini_harness.course.conformance import Wrong, conformance
 from mini_harness.course.exercises import exercise
 from mini_harness.course.judge import judge
-from tests.course.mutants import faults
+from tests.course.mutants import faults, subject
 
 pytestmark = pytest.mark.once
 
 ACT = exercise("v0-act").solution
 SOLUTIONS = {name: exercise(f"v3-{name}").solution for name in ("append", "resume", "survive")}
 WHOLE = (ACT, *SOLUTIONS.values())
-
-
-def subject(*sources: str) -> Subject:
-    """A learner's whole harness. Every source is like a module of its own: the last name wins."""
-    namespace: dict[str, Any] = {}
-    for source in sources:
-        own = [line for line in source.split("\n") if not line.startswith("from my_harness ")]
-        exec("\n".join(own), namespace)
-    find: Callable[[str], Any] = namespace.__getitem__
-    return Subject("a mutant", find)
-
 
 RIGHT = {
     "v3-append": {
@@ -73,6 +59,24 @@ def what_to_do(events, safe):
     return words
 """,
     },
+    "v3-survive": {
+        "a decision is the start too, and the last answer is never written": """
+def pursue_on(path, model, tools, goal, safe):
+    while True:
+        events, _ = load(path)
+        told = [event["told"] for event in events if "told" in event]
+        history = [{"role": "user", "content": goal}, *told]
+        doubted = bool(events) and "call" in events[-1]
+        call = events[-1]["call"] if doubted else model.decide(history, list(tools))
+        if call["type"] == "final":
+            return call["output"]
+        if not doubted:
+            append(path, {"call": call})
+        may = call["name"] in safe or not doubted
+        result = act(tools, call) if may else "Unknown."
+        append(path, {"told": {"role": "tool", "tool": call["name"], "tool_result": result}})
+""",
+    },
 }
 
 
@@ -113,6 +117,10 @@ MUTANTS = {
     "survive": [
         ('return pending["output"]', "return None", "Return the output"),
         ('note("start", pending["name"])', "pass", "Its start must be in the journal"),
+        ('append(path, {"type": kind, "value": value})',
+         'path.touch()\n        line = json.dumps({"type": kind, "value": value}).encode()\n'
+         '        path.write_bytes(path.read_bytes() + line + b"\\n")',
+         "leaves a torn line"),
         ('pending["name"] not in safe', "True", "run it again"),
         ('"The outcome is unknown: it was started, and nobody recorded its end."', '"It is done."',
          "outcome is unknown"),
