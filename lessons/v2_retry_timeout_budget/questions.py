@@ -1,14 +1,19 @@
 """What the lesson asks. The answers come from runs of the package."""
 
+import asyncio
+from itertools import count
+
 from mini_harness import (
     BaseTool,
-    Budget,
     Harness,
     Layer,
     Policy,
+    RepeatedCalls,
     Retry,
     Run,
     ScriptedModel,
+    Timeout,
+    ToolExecutionContext,
     Trace,
     TransientError,
     VirtualClock,
@@ -53,10 +58,19 @@ def mails_that_were_sent() -> int:
     return server.done
 
 
-def attempts_in_all() -> int:
-    server = Server(fails=9)
-    run(server, Retry(attempts=3), idempotent=True)
-    return server.done
+def outcome_of_what_is_late() -> str:
+    @tool(read_only=True)
+    async def search(context: ToolExecutionContext) -> str:
+        """Search for 12 seconds. When it is ended, hand over what there is."""
+        try:
+            await context.clock.sleep(12)
+        except asyncio.CancelledError:
+            return "found 9 so far"
+        return "found 12"
+
+    model = ScriptedModel([call("search"), final("Done.")])
+    harness = Harness(model, [search], layers=[Timeout(10)], clock=VirtualClock())
+    return str(harness.run_sync("Search.").history.messages[2].get("outcome", "ok"))
 
 
 def questions_to_a_person() -> int:
@@ -66,8 +80,17 @@ def questions_to_a_person() -> int:
     return sum(each["type"] == "approval" for each in trace.to_dicts())
 
 
-def status_with_a_budget_of_zero() -> str:
-    return run(Server(fails=0), Budget(tool_calls=0)).status
+def status_of_one_that_polls() -> str:
+    percent = count(10, 10)
+
+    @tool(read_only=True)
+    def progress() -> str:
+        """How far the build is."""
+        return f"{next(percent)} %"
+
+    model = ScriptedModel([*[call("progress")] * 10, final("Done.")])
+    layers = [RepeatedCalls(3)]
+    return Harness(model, [progress], layers=layers, clock=VirtualClock()).run_sync("Wait.").status
 
 
 QUESTIONS = (
@@ -83,14 +106,17 @@ QUESTIONS = (
         mails_that_were_sent,
     ),
     Question(
-        "The same, but the tool is declared idempotent. How many attempts are there in all?",
+        "`search` only reads, and takes 12 seconds. When it is ended, it still returns what it has "
+        "found. `Timeout(10)` lies around it, and no `Retry`. What is the outcome of the call?",
         {
-            "2": "No. `attempts` counts all of them, and the third is the last.",
-            "3": "Yes. The first one counts too. All three have the same key, so a queue that "
-            "knows it would do the thing once.",
-            "4": "No. That would be one attempt and three *retries*. Here `attempts` is the total.",
+            "ok": "No. What it returns comes after its limit. It is recorded as late, and changes "
+            "nothing: whoever goes on after a limit must not be overtaken by an old result.",
+            "timed_out": "Yes. After 10 seconds the call is over, and that is what the model is "
+            "told. What it still returned is in the record only.",
+            "unknown": "No. It only reads, so there is no effect to be in doubt about. That it "
+            "took too long is known.",
         },
-        attempts_in_all,
+        outcome_of_what_is_late,
     ),
     Question(
         "`Policy` lies outside of `Retry`. The call needs approval, fails twice in a passing way, "
@@ -105,14 +131,16 @@ QUESTIONS = (
         questions_to_a_person,
     ),
     Question(
-        "`Budget(tool_calls=0)`. The model calls a tool at once. What is `run.status`?",
+        "The model asks `progress()` ten times, and hears 10 %, 20 %, and so on up to 100 %. Then "
+        "it answers. `RepeatedCalls(3)` lies around it. What is `run.status`?",
         {
-            "completed": "No. That would be so if 0 were taken for no limit. It is a number like "
-            "any other.",
-            "stopped": "Yes. 0 allows nothing. The stop carries the kind, what was used, and the "
-            "limit; with a higher one the run can be resumed.",
-            "failed": "No. Nothing went wrong. The run was ended by a rule, and it can be resumed.",
+            "completed": "Yes. It was the same call ten times, but each time it brought something "
+            "new. Only what brings nothing new is counted.",
+            "stopped": "No. That would be so if the number of calls counted. Then nobody could "
+            "wait for a job.",
+            "failed": "No. A layer that ends a run doesn't make it fail: the run is stopped, and "
+            "can be resumed. And here there is nothing to end.",
         },
-        status_with_a_budget_of_zero,
+        status_of_one_that_polls,
     ),
 )

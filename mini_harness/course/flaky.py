@@ -6,6 +6,7 @@ the way that a tool says it: with a TransientError.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ class Servers:
             function_tool(self.search_logs, read_only=True, paths=()),
             function_tool(self.rerun_build, paths=()),
             function_tool(self.rerun_once, idempotent=True, paths=()),
+            function_tool(self.bisect, idempotent=True, paths=()),
         ]
 
     async def read_log(self, build_id: str, context: ToolExecutionContext) -> str:
@@ -49,7 +51,12 @@ class Servers:
 
     async def search_logs(self, text: str, context: ToolExecutionContext) -> str:
         """Search all logs there have ever been. This takes an hour."""
-        await context.clock.sleep(3600)
+        try:
+            await context.clock.sleep(3600)
+        except asyncio.CancelledError:
+            # Like many a tool that is ended, it closes what it opened, and means to help.
+            await context.clock.sleep(ANSWER_TIME)
+            return f"{text!r} was found 9 times so far."
         return f"{text!r} was found 3,122 times."
 
     async def rerun_build(self, build_id: str, context: ToolExecutionContext) -> str:
@@ -59,18 +66,25 @@ class Servers:
 
     async def rerun_once(self, build_id: str, context: ToolExecutionContext) -> str:
         """Queue a build again. Under the same key the queue takes it once."""
+        return await self._once(build_id, context)
+
+    async def bisect(self, build_id: str, context: ToolExecutionContext) -> str:
+        """Run the forty builds before this one again, to find the change. Costs 40 euros."""
+        return await self._once(f"bisect {build_id}", context)
+
+    async def _once(self, what: str, context: ToolExecutionContext) -> str:
         await context.clock.sleep(ANSWER_TIME)
         if context.idempotency_key in self._keys:
-            return f"{build_id} is queued already."
+            return f"{what} is queued already."
         self._keys.add(context.idempotency_key)
-        return self._queue(build_id)
+        return self._queue(what)
 
-    def _queue(self, build_id: str) -> str:
-        self.queued.append(build_id)
+    def _queue(self, what: str) -> str:
+        self.queued.append(what)
         if self._answers_lost:
             self._answers_lost -= 1
             raise TransientError(BROKEN)
-        return f"{build_id} is queued."
+        return f"{what} is queued."
 
 
 def helpful() -> list[Any]:
@@ -78,8 +92,8 @@ def helpful() -> list[Any]:
     return [call("read_log", build_id="build-102"), _rerun, _again, _report]
 
 
-def rerunning(tool: str) -> list[Any]:
-    """What one says that is to queue build-102 with this tool, and tells what it heard."""
+def reporting(tool: str) -> list[Any]:
+    """What one says that calls this tool for build-102, and tells what it heard."""
     return [call(tool, build_id="build-102"), _report]
 
 
