@@ -215,7 +215,8 @@ class Session:
             wanted = main.id if run_id is None and main is not None else run_id
             if wanted is None or wanted not in known.runs:
                 names = ", ".join(known.runs) or "none yet"
-                raise LookupError(f"Session {self.id} has no run {wanted or ''}. It has: {names}.")
+                missing = wanted or "at all"
+                raise LookupError(f"Session {self.id} has no run {missing}. It has: {names}.")
             run, start, line = known.begun(wanted, self._store(wanted))
             for event in self._events(start, line, known.end):
                 if event.run_id == wanted:
@@ -246,7 +247,7 @@ class Session:
             known = self._known
             torn = 0 if self._transcript.is_locked else self._transcript.size() - known.end
         rest = f", {torn} torn bytes at the end left out" if torn else ""
-        return f"<Session {self.id}: {known.lines - 1} events of {len(known.runs)} runs{rest}>"
+        return f"<Session {self.id}: {known.lines - 1} events, runs: {len(known.runs)}{rest}>"
 
     # --- how it is done
 

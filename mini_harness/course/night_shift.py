@@ -13,10 +13,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from mini_harness.clock import VirtualClock
+from mini_harness.clock import Clock, VirtualClock
 from mini_harness.course.story import call, final
 from mini_harness.doubt import AskInDoubt
 from mini_harness.events import Sink
@@ -27,7 +29,7 @@ from mini_harness.models.scripted import ScriptedModel
 from mini_harness.policy import Policy
 from mini_harness.retry import Retry
 from mini_harness.rules import Rule, Verdict
-from mini_harness.run import Run
+from mini_harness.run import Run, Status
 from mini_harness.session import Session
 from mini_harness.sync import run_sync
 from mini_harness.tools.base import BaseTool, ToolExecutionContext
@@ -47,11 +49,29 @@ _MAY = [
 ]
 
 
-def fresh(folder: Path | str = "night") -> Path:
-    """An empty folder for one night, and its path."""
-    path = Path(folder)
+_OPEN = (Status.RUNNING, Status.PAUSED, Status.STOPPED)
+_LOG = "\n".join(f"test_{number} passed" for number in range(1, 61))
+"""Long enough to be worth leaving out."""
+
+
+@cache
+def _room() -> TemporaryDirectory[str]:
+    """Where the nights of this process lie. It goes when the process ends."""
+    return TemporaryDirectory(prefix="mini-harness-", ignore_cleanup_errors=True)
+
+
+def fresh(name: str = "night") -> Path:
+    """An empty folder for one night, among those that go with this process, and its path."""
+    path = Path(_room().name) / name
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir()
+    return path
+
+
+def lasting(folder: Path | str) -> Path:
+    """A folder for a night that outlives this process, made where there is none."""
+    path = Path(folder)
+    path.mkdir(exist_ok=True)
     return path
 
 
@@ -94,14 +114,31 @@ def _lines(file: Path) -> list[str]:
 
 
 def harness(
-    night: Path, *sinks: Sink, asked: int = 0, layers: Sequence[Layer] = (), dies_after: str = ""
+    night: Path,
+    *sinks: Sink,
+    asked: int = 0,
+    layers: Sequence[Layer] = (),
+    clock: Clock | None = None,
+    dies_after: str = "",
 ) -> Harness:
-    """The night shift's harness. ``asked`` turns of its script have been played already."""
-    clock = next((each.clock() for each in sinks if isinstance(each, Session)), VirtualClock())
+    """The night shift's harness. ``asked`` turns of its script have been played already.
+
+    Without a ``clock`` it has a virtual one, which goes on where its session ends.
+    """
+    if clock is None:
+        clock = next((each.clock() for each in sinks if isinstance(each, Session)), VirtualClock())
     model = ScriptedModel(TURNS, clock=clock, latency=0.5, asked=asked)
     around = [MaxSteps(8), Policy(rules=_MAY), AskInDoubt(), Retry(), *layers]
     tools = Night(night, dies_after).tools()
     return Harness(model, tools, layers=around, sinks=sinks, clock=clock, cwd=night)
+
+
+async def go_on(harness: Harness, session: Session) -> Run:
+    """Take up the session's last run if it is unfinished, else begin a new one."""
+    last = session.run() if session.runs else None
+    if last is None or last.status not in _OPEN:
+        return await harness.run(GOAL)
+    return await harness.resume(last)
 
 
 class Night:
@@ -113,6 +150,7 @@ class Night:
     def tools(self) -> list[BaseTool]:
         return [
             function_tool(self.read_build, read_only=True, paths=()),
+            function_tool(self.read_log, read_only=True, paths=()),
             function_tool(self.rerun_build, idempotent=True, paths=()),
             function_tool(self.page_oncall, paths=()),
         ]
@@ -120,6 +158,10 @@ class Night:
     def read_build(self, build_id: str) -> str:
         """Read build status."""
         return self._done("read_build", "failed")
+
+    def read_log(self, build_id: str) -> str:
+        """Read build log."""
+        return self._done("read_log", f"{build_id}\n{_LOG}")
 
     def rerun_build(self, build_id: str, context: ToolExecutionContext) -> str:
         """Queue a build again. Under the same key the queue takes it once."""
@@ -148,10 +190,9 @@ def main(folder: str, how: str, dies_after: str = "") -> Any:
     if how == "memory":
         return run_sync(harness(night, dies_after=dies_after).run(GOAL))
     session = opened(night)
-    if not session.runs:
-        return run_sync(harness(night, session, dies_after=dies_after).run(GOAL))
-    run: Run = session.run()
-    return run_sync(harness(night, session, asked=run.step, dies_after=dies_after).resume(run))
+    last = session.run() if session.runs else None
+    asked = last.step if last is not None and last.status in _OPEN else 0
+    return run_sync(go_on(harness(night, session, asked=asked, dies_after=dies_after), session))
 
 
 if __name__ == "__main__":

@@ -113,18 +113,22 @@ def _cut(subject: Subject, path: Path, where: str, torn: int) -> None:
 def _glue(subject: Subject) -> None:
     with journal() as path:
         data = filled(subject, path)
-        path.write_bytes(data[:-9])
-        append(subject, path, {"type": "late"})
-        lines = [line for line in path.read_bytes().split(b"\n") if line]
-        likely = "The new record stands in one line with the torn one, and both are lost. Cut the "
-        likely += "torn tail off before you append."
-        called = "append(path, event), where the last record is torn"
-        try:
-            found = list(map(json.loads, lines))
-        except ValueError:
-            wrong(called, f"the file is {path.read_bytes()!r}", "whole lines alone", likely)
-        if found != [EVENTS[0], {"type": "late"}]:
-            wrong(called, f"the lines are {found}", f"{[EVENTS[0], {'type': 'late'}]}", likely)
+        first = data.find(b"\n") + 1
+        for cut in range(first + 1, len(data)):
+            path.write_bytes(data[:cut])
+            append(subject, path, {"type": "late"})
+            _not_glued(path, f"append(path, event), where {cut - first} bytes of a record are torn")
+
+
+def _not_glued(path: Path, called: str) -> None:
+    likely = "The new record stands in one line with the torn one, and both are lost. Cut the "
+    likely += "torn tail off before you append."
+    try:
+        found = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+    except ValueError:
+        wrong(called, f"the file is {path.read_bytes()!r}", "whole lines alone", likely)
+    if found != [EVENTS[0], {"type": "late"}]:
+        wrong(called, f"the lines are {found}", f"{[EVENTS[0], {'type': 'late'}]}", likely)
 
 
 def _damage(subject: Subject) -> None:
