@@ -21,7 +21,7 @@ from mini_harness.models.base import ModelError
 from mini_harness.protocol import Message, Observation, Outcome
 from mini_harness.run import Run, StopReason
 from mini_harness.tools.base import TransientError, wait_asked_by
-from mini_harness.tools.call import Call, let_cancellation_pass
+from mini_harness.tools.call import IN_DOUBT, Call, let_cancellation_pass
 
 _MODEL = ""
 """The model's key among the retries of a run."""
@@ -98,7 +98,7 @@ class Retry(Layer):
             await self._wait(run, _MODEL)
 
     async def act(self, run: Run, call: Call, next: Act) -> Observation:
-        call_id = call.call_id
+        call_id, call.is_retried = call.call_id, True
         before = attempt = run.attempts.get(call_id, 0)
         if (failure := run.failed.get(call_id)) is not None:
             # The run was interrupted after this attempt had failed. It is judged now.
@@ -199,5 +199,6 @@ def _told_by(failure: Message) -> Observation:
 
 
 def _in_doubt(seen: Observation) -> Observation:
-    text = "Whether it took effect is unknown, so it wasn't tried again. Look before you decide."
-    return seen.replaced(output=f"{seen.output}\n{text}", outcome=Outcome.UNKNOWN)
+    if seen.outcome is Outcome.UNKNOWN:
+        return seen
+    return seen.replaced(output=f"{seen.output}\n{IN_DOUBT}", outcome=Outcome.UNKNOWN)

@@ -1,9 +1,11 @@
 """A world in which every process is killed, and what is left of it.
 
 One process imports the library once; for each life it forks a child, which is killed by SIGKILL
-at a chosen moment: before or after one of the writes to the disk, those of the tools included.
+at a chosen moment: before the first or after any of the writes to the disk, those of the tools
+included. To be before a write is to be after the one before it: nothing else outlives a process.
 """
 
+import gc
 import json
 import os
 import signal
@@ -12,11 +14,15 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+import mini_harness.checkpoint
+from mini_harness.approval import ApprovalRequest
+from mini_harness.doubt import RULE, AskInDoubt
 from mini_harness.events import Event
+from mini_harness.layer import Layer
 from mini_harness.loop import Harness
 from mini_harness.models.scripted import ScriptedModel
 from mini_harness.policy import Policy
@@ -37,9 +43,14 @@ TURNS = [
     turn(call("look"), call("order", item="a"), call("mail", to="ann")),
     call("order_late", item="b"),
     turn(call("mail", to="bob"), call("look"), call("deploy", build="b-1")),
-    call("mail", to="cem"),
+    turn(call("ring", whom="dan"), call("mail", to="cem")),
     DONE,
 ]
+
+
+class Live(Protocol):
+    def __call__(self, folder: str, moment: int, kind: str = "told") -> "Life":
+        """Live once in this folder, and die at the moment of that number (0: never)."""
 
 
 class Life(NamedTuple):
@@ -50,8 +61,8 @@ class Life(NamedTuple):
 
 
 @contextmanager
-def lives(root: Path) -> Iterator[Callable[[int], Life]]:
-    """A function that lives the world once, and dies at the moment of that number (0: never)."""
+def lives(root: Path) -> Iterator[Live]:
+    """A function that lives the world once, in a process of its own."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.crashes", str(root)],
         cwd=ROOT,
@@ -63,36 +74,41 @@ def lives(root: Path) -> Iterator[Callable[[int], Life]]:
         assert parent.stdout is not None
         ask, answers = parent.stdin, parent.stdout
 
-        def live(folder: str, moment: int) -> Life:
-            print(folder, moment, file=ask, flush=True)
+        def live(folder: str, moment: int, kind: str = "told") -> Life:
+            (root / folder).mkdir(exist_ok=True)
+            print(folder, moment, kind, file=ask, flush=True)
             return Life(*json.loads(answers.readline()))
 
         try:
-            yield live  # type: ignore[misc]
+            yield live
         finally:
             ask.close()
 
 
 def serve(root: Path) -> None:
+    # What is made once, such as the schemas, no child has to make again.
+    (root / "warm").mkdir()
+    told(root / "warm")
+    gc.freeze()
     for line in sys.stdin:
-        folder, moment = line.split()
-        counted, told = os.pipe()
+        folder, moment, kind = line.split()
+        counted, ticks = os.pipe()
         child = os.fork()
         if child == 0:
             status = 1
             try:
-                _live(root / folder, int(moment), told)
+                _live(root / folder, int(moment), kind, ticks)
                 status = 0
             finally:
                 os._exit(status)
-        os.close(told)
+        os.close(ticks)
         _, ended = os.waitpid(child, 0)
         with os.fdopen(counted, "rb") as pipe:
             moments = len(pipe.read())
         print(json.dumps([os.waitstatus_to_exitcode(ended), moments]), flush=True)
 
 
-def _live(folder: Path, moment: int, told: int) -> None:
+def _live(folder: Path, moment: int, kind: str, ticks: int) -> None:
     """Count the moments, and die at one of them; go on until the run has its answer."""
     passed = 0
     tell = os.write
@@ -100,19 +116,29 @@ def _live(folder: Path, moment: int, told: int) -> None:
     def tick() -> None:
         nonlocal passed
         passed += 1
-        tell(told, b".")
+        tell(ticks, b".")
         if passed == moment:
             os.kill(os.getpid(), signal.SIGKILL)
 
+    # What is written outlives a killed process anyway, so nobody has to wait for the disk.
+    ours: dict[str, Callable[..., Any]] = {
+        "fsync": lambda descriptor: None,
+        "write": partial(_in_two, os.write),
+    }
     for name in WRITES:
-        setattr(os, name, _ticking(getattr(os, name), tick))
-    go_on(folder)
+        setattr(os, name, _ticking(ours.get(name, getattr(os, name)), tick))
+    tick()
+    KINDS[kind](folder)
+
+
+def _in_two(real: Callable[[int, bytes], int], descriptor: int, data: bytes) -> int:
+    """Of a record only the first half is written, as the system may; the rest comes next."""
+    return real(descriptor, data[: len(data) // 2] if data.startswith(b'{"') else data)
 
 
 def _ticking(real: Callable[..., Any], tick: Callable[[], None]) -> Callable[..., Any]:
     @wraps(real)
     def ticking(*args: Any, **options: Any) -> Any:
-        tick()
         result = real(*args, **options)
         tick()
         return result
@@ -123,22 +149,46 @@ def _ticking(real: Callable[..., Any], tick: Callable[[], None]) -> Callable[...
 # --- the world ---------------------------------------------------------------------------------
 
 
-def go_on(folder: Path) -> Run:
-    """Open the session or make it, take its run up or begin one, and say yes to what it asks."""
+def told(folder: Path) -> Run:
+    """What is in doubt is told to the model as unknown."""
+    return go_on(folder, [Policy(rules=RULES), Retry()])
+
+
+def asked(folder: Path) -> Run:
+    """What is in doubt is asked about, and checkpoints come often."""
+    mini_harness.checkpoint.EVERY = 6
+    return go_on(folder, [Policy(rules=RULES), AskInDoubt(), Retry()])
+
+
+KINDS: dict[str, Callable[[Path], Run]] = {"told": told, "asked": asked}
+
+
+def go_on(folder: Path, layers: list[Layer]) -> Run:
+    """Open the session or make it, take its run up or begin one, and answer what it asks."""
     session = opened(folder / "home")
     run = session.run() if session.runs else None
+    SHOP.file = folder / "effects"
     harness = Harness(
         ScriptedModel(TURNS, asked=run.step if run else 0),
-        Tools(folder / "effects").all(),
-        layers=[Policy(rules=RULES), Retry()],
+        TOOLS,
+        layers=layers,
         sinks=[session],
         clock=session.clock(),
     )
     run = harness.run_sync("go") if run is None else _resumed(harness, run)
     while run.status is Status.PAUSED:
-        run.approve()
+        answer(run)
         run = _resumed(harness, run)
     return run
+
+
+def answer(run: Run) -> None:
+    """Say yes; but where a call is in doubt, look first."""
+    asked = ApprovalRequest.of(run)
+    if asked.rule == RULE and SHOP.has_done(asked.tool, *asked.arguments.values()):
+        run.deny("I looked: it was done.")
+    else:
+        run.approve()
 
 
 def _resumed(harness: Harness, run: Run) -> Run:
@@ -155,6 +205,7 @@ def opened(home: Path) -> Session:
 RULES = [
     Rule("orders", Verdict.ALLOW, tool="order*", reason="they may"),
     Rule("mails", Verdict.ALLOW, tool="mail", reason="they may"),
+    Rule("rings", Verdict.ALLOW, tool="ring", reason="they may"),
 ]
 
 
@@ -172,6 +223,7 @@ class Tools:
             function_tool(self.order_late, idempotent=True),
             function_tool(self.mail),
             function_tool(self.deploy),
+            function_tool(self.ring),
         ]
 
     def look(self) -> str:
@@ -199,9 +251,19 @@ class Tools:
         self._do(f"deploy {build}")
         return f"deployed {build}"
 
+    def ring(self, whom: str) -> str:
+        """Ring somebody. The line breaks before anybody knows whether it was heard."""
+        self._do(f"ring {whom}")
+        raise TransientError("the line broke")
+
+    def has_done(self, *what: str) -> bool:
+        return " ".join(what) in self.lines()
+
+    def lines(self) -> list[str]:
+        return self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
+
     def _once(self, what: str, key: str) -> bool:
-        known = self.file.read_text(encoding="utf-8") if self.file.exists() else ""
-        if key in known:
+        if f"{what} {key}" in self.lines():
             return False
         self._do(f"{what} {key}")
         return True
@@ -210,6 +272,10 @@ class Tools:
         descriptor = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.write(descriptor, f"{what}\n".encode())
         os.close(descriptor)
+
+
+SHOP = Tools(Path())
+TOOLS = SHOP.all()
 
 
 class World(NamedTuple):
@@ -222,7 +288,7 @@ class World(NamedTuple):
 
 def world(folder: Path) -> World:
     session = Session.open("s1", folder / "home")
-    lines = (folder / "effects").read_text(encoding="utf-8").splitlines()
+    lines = Tools(folder / "effects").lines()
     effects = Counter(" ".join(line.split()[:2]) for line in lines)
     return World(session.run(), list(session.events()), effects)
 

@@ -20,7 +20,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from mini_harness.frozen import FrozenDict, NotJson, canonical, freeze, shown
 from mini_harness.protocol import Observation, Outcome, ToolCall, UnknownTool
 from mini_harness.redact import MASK
-from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult
+from mini_harness.tools.base import BaseTool, ToolExecutionContext, ToolResult, TransientError
 from mini_harness.tools.registry import ToolRegistry
 
 _MASK = MASK.encode()
@@ -29,6 +29,8 @@ _MOST_FAULTS = 20
 """How many faults of the arguments the model is told."""
 _LONGEST_PART = 200
 """How many characters of a name or a value that a model made up are told."""
+IN_DOUBT = "Whether it took effect is unknown, so it wasn't tried again. Look before you decide."
+"""What is told of a call that may not be repeated, and failed in a way that passes."""
 _OK = Outcome.OK
 _NOTHING = FrozenDict()
 _new = tuple.__new__
@@ -44,16 +46,18 @@ class Call:
     ``arguments`` is what the model sent, frozen. Nobody can change it, so what was judged,
     hashed and approved is what runs. ``allowed_by`` names the rule by which it may, if a policy
     judged it; the record keeps that beside the start. ``preface`` is what the model is told before
-    the output, if there is something to tell.
+    the output, if there is something to tell. ``is_retried`` says that somebody tries again what
+    failed in a passing way: if that may not be done with this call, its outcome is then unknown.
     """
 
-    __slots__ = ("_unheld", "allowed_by", "arguments", "call_id", "preface", "tool")
+    __slots__ = ("_unheld", "allowed_by", "arguments", "call_id", "is_retried", "preface", "tool")
 
     def __init__(self, tool: BaseTool, call_id: str, arguments: Any) -> None:
         """Raises InvalidArguments."""
         self.tool = tool
         self.call_id = call_id
         self.allowed_by = self.preface = ""
+        self.is_retried = False
         self.arguments = arguments if type(arguments) is FrozenDict else _object(arguments)
         try:
             self._unheld: BaseModel | None = self._validated()
@@ -246,4 +250,7 @@ def _observed(call: Call, result: ToolResult) -> Observation:
 def _failed(call: Call, error: BaseException) -> Observation:
     said = shown(error, str)
     text = f"Tool {call.name} failed: {type(error).__name__}" + (f": {said}" if said else "")
-    return Observation(call.call_id, call.name, text, Outcome.ERROR, error)
+    if not (call.is_retried and isinstance(error, TransientError)) or call.repeatable:
+        return Observation(call.call_id, call.name, text, Outcome.ERROR, error)
+    # Said at once: whoever reads the record after a crash must not take it for "didn't happen".
+    return Observation(call.call_id, call.name, f"{text}\n{IN_DOUBT}", Outcome.UNKNOWN, error)
