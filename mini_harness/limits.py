@@ -23,15 +23,16 @@ class MaxStepsExceeded(RuntimeError):
 class MaxSteps(Layer):
     """Stop a run that has no answer after ``limit`` turns of the model (SEEDS A12).
 
-    An answer in the last turn counts. A stopped run can be resumed with a higher limit.
+    An answer in the last turn counts, and 0 lets nobody ask the model. A stopped run can be resumed
+    with a higher limit.
     """
 
     def __init__(self, limit: int = 8) -> None:
-        """Raises TypeError for what isn't an integer, and ValueError for less than 1."""
+        """Raises TypeError for what isn't an integer, and ValueError for less than 0."""
         if not isinstance(limit, int) or isinstance(limit, bool):
             raise TypeError(f"The limit of steps must be an integer, but it is {limit!r}.")
-        if limit < 1:
-            raise ValueError(f"The limit of steps is {limit}, but must be at least 1.")
+        if limit < 0:
+            raise ValueError(f"The limit of steps is {limit}, but must be at least 0.")
         self.limit = limit
 
     def decide(self, run: Run, view: View, next: Decide) -> Coroutine[Any, Any, Proposal]:

@@ -6,23 +6,29 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
 from mini_harness.clock import RealClock
 from mini_harness.loop import Harness
 from mini_harness.models.scripted import ScriptedModel
-from mini_harness.run import Run, Status
+from mini_harness.run import Run, RunIsBusy, Status
 from mini_harness.session import Session
 from mini_harness.spans import tell
+from mini_harness.sync import run_sync
 from mini_harness.tools.base import ToolExecutionContext
 from mini_harness.tools.builds import TOOLS
-from mini_harness.tools.function import function_tool
+from mini_harness.tools.call import Call, prepare
+from mini_harness.tools.function import function_tool, tool
+from mini_harness.tools.registry import ToolRegistry
+from mini_harness.transcript import SessionIsBusy
 from tests.conftest import ROOT
 from tests.loops import DONE, call, check, turn
-from tests.sessions import TOUR, drive, new
+from tests.sessions import TOUR, Halt, drive, new
 
-THREADS, RUNS = 32, 3
+THREADS, RUNS = 32, 2
 EVENTS_OF_A_RUN = 9
 """Of a tour: the message, two calls of three events each, the last decision, and the answer."""
 
@@ -105,6 +111,61 @@ def test_twins_run_both_each_under_its_own_key_and_a_key_outlives_the_process(
     assert asyncio.run(later.resume(run)).status is Status.COMPLETED
     assert len(set(keys)) == 2
     assert keys[1] == keys[2]
+
+
+def test_a_twin_in_flight_is_refused_and_never_runs(tmp_path: Path) -> None:
+    """report R02: two threads take up one call, both by one Run or each by one of its own"""
+    begun, go = Event(), Event()
+    effects: list[str] = []
+
+    @tool(idempotent=True, blocking=True)
+    def order(context: ToolExecutionContext) -> str:
+        """Order something."""
+        effects.append(context.idempotency_key)
+        begun.set()
+        go.wait(20)
+        return "ordered"
+
+    def take_up(session: Session, run: Run) -> Run:
+        model = ScriptedModel([DONE])
+        harness = Harness(model, [order], sinks=[session], clock=session.clock())
+        return run_sync(harness.resume(run))
+
+    session = new(tmp_path)
+    drive(session, [call("order"), DONE], [order], layers=[Halt(lambda: None, pauses=True)])
+    other = Session.open("s1", tmp_path)
+    run, twin = session.run(), other.run()
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(take_up, session, run)
+        try:
+            assert begun.wait(20)
+            with pytest.raises(RunIsBusy):
+                take_up(session, run)
+            with pytest.raises(SessionIsBusy):
+                take_up(other, twin)
+        finally:
+            go.set()
+        assert first.result(60).status is Status.COMPLETED
+    with pytest.raises(ValueError, match="If the run went on elsewhere, read it again"):
+        take_up(other, twin)
+    assert len(effects) == 1
+    assert other.run().status is Status.COMPLETED
+
+
+def test_what_is_asked_about_is_told_apart_by_kind_and_not_by_order() -> None:
+    """report R02: 1, 1.0 and true are three; the order of arguments is none"""
+
+    def digest(**arguments: Any) -> str:
+        told = prepare(ToolRegistry([function_tool(show)]), call("show", "a", **arguments))
+        assert isinstance(told, Call)
+        return told.digest
+
+    def show(a: Any, b: Any = 0) -> str:
+        """Show."""
+        return "shown"
+
+    assert len({digest(a=value) for value in (1, 1.0, True, "1")}) == 4
+    assert digest(a=1, b=2) == digest(b=2, a=1)
 
 
 class SetBack(RealClock):
