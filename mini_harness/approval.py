@@ -77,6 +77,8 @@ class ApprovalRequest:
     """Why the last answer couldn't be taken."""
     asker: str = ""
     """Which of the harness's layers asks: each policy wants an answer of its own."""
+    yes_or_no: bool = False
+    """Whether nothing else can be said: no other arguments, and no yes for always."""
 
     @classmethod
     def of(cls, run: Run) -> ApprovalRequest:
@@ -99,6 +101,8 @@ class ApprovalRequest:
     def always(self) -> str:
         """What ``remember`` would allow from then on, and nothing else. After an edit, these are
         the edited arguments."""
+        if self.yes_or_no:
+            return "this once: next time it is asked again"
         return f"{self.tool} with exactly these arguments, until this run ends"
 
     def __str__(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mini_harness.approval import Approver, Asks, request_for, settle
 from mini_harness.events import EventType
 from mini_harness.layer import Act
@@ -40,6 +42,7 @@ class AskInDoubt(Asks):
         # How often it was started is part of the question: each time wants an answer of its own.
         reason = REASON.format(times=counted(run.attempts.get(call_id, 1), "time"))
         request = request_for(run, call, RULE, reason, self.asker(run))
+        request = replace(request, yes_or_no=True)
         if (EventType.VERDICT, request.digest) not in run.named:
             about = {"call_id": call_id, "tool": call.name, "digest": request.digest}
             said = {"verdict": Verdict.REQUIRE_APPROVAL.value, "rule": RULE, "reason": reason}

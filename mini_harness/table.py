@@ -228,6 +228,7 @@ _GISTS: dict[EventType, Callable[[Data], str]] = {
     EventType.HOOK: _hook,
     EventType.RETRY: _retry,
     EventType.COMPACTION: _compaction,
+    EventType.LATE_RESULT: _end,
     EventType.FINAL: _final,
     EventType.STOP: _stop,
 }

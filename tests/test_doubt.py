@@ -88,6 +88,7 @@ def test_without_an_approver_the_run_pauses_and_says_what_to_look_at(tmp_path: P
     question = str(ApprovalRequest.of(run))
     assert "started 1 time and nobody recorded its end" in question
     assert "Look first." in question
+    assert ApprovalRequest.of(run).yes_or_no
     assert not farm.keys
 
 

@@ -17,6 +17,7 @@ from mini_harness.timeout import Timeout
 from mini_harness.tools.base import ToolExecutionContext
 from mini_harness.tools.call import Call
 from mini_harness.tools.function import function_tool, tool
+from mini_harness.trace import Trace
 from tests.loops import (
     DONE,
     call,
@@ -96,6 +97,8 @@ def test_what_an_abandoned_thread_gives_is_dropped_and_recorded() -> None:
 
     run = asyncio.run(story())
     assert late(events) == ["at last"], "although the run was over"
+    assert str(events[-1]).endswith("late_result     stuck -> at last")
+    assert "late_result     stuck -> at last" in str(Trace(events).table())
     assert outcomes(run) == [("a", "timed_out")]
     assert tool_messages(run)[0]["metadata"]["abandoned"]
     assert "goes on" in texts(run)[0]

@@ -79,7 +79,10 @@ class ApprovalForm:
         if self._request is request:
             self._enable(True)
             self._answer.layout.display = ""
-            self.say(f"Waiting for you. <i>Always</i> means: {_escaped(request.always)}.")
+            for widget in (self.arguments, self.edited, self.always):
+                widget.layout.display = "none" if request.yes_or_no else ""
+            more = "" if request.yes_or_no else f" <i>Always</i> means: {_escaped(request.always)}."
+            self.say(f"Waiting for you.{more}")
 
     def close(self, text: str) -> None:
         """There is nothing to be answered. ``text`` says why."""

@@ -1,5 +1,6 @@
 """The approval's widgets without a browser: what a static page shows, and that nothing hangs."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from mini_harness import ApprovalRequest, Harness, Policy, Run, ScriptedModel, S
 from mini_harness.frozen import parse_object
 from mini_harness.redact import MASK
 from mini_harness.views import ApprovalPanel, ask_here
+from mini_harness.views.approval import ApprovalForm
 from tests.displays import displayed
 
 
@@ -49,6 +51,18 @@ def test_a_secret_does_not_show_in_the_question(monkeypatch: pytest.MonkeyPatch)
     everything = f"{displayed(panel, monkeypatch)} {panel._form.arguments.value} {panel!r}"
     assert "abcdef0123456789" not in everything
     assert MASK in everything
+
+
+def test_where_only_yes_or_no_counts_there_are_no_other_buttons() -> None:
+    request = ApprovalRequest.of(paused("hello")[1])
+    shown = []
+    for yes_or_no in (False, True):
+        form = ApprovalForm(lambda approval: None)
+        form.ask(replace(request, yes_or_no=yes_or_no))
+        shown.append([each.description for each in form.buttons if not each.layout.display])
+    assert shown == [["Approve", "Approve edited", "Always", "Deny"], ["Approve", "Deny"]]
+    assert form.arguments.layout.display == "none"
+    assert "Always" not in form._says.value
 
 
 def test_a_panel_of_a_run_that_is_over_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
