@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from mini_harness.frozen import FrozenDict, NotJson, canonical, freeze, parse_object
 from mini_harness.visible import visible
@@ -98,6 +98,14 @@ Sink = Callable[[Event], None]
 ``events.append``. What it raises stops the run and reaches the caller."""
 
 
+@runtime_checkable
+class Holder(Protocol):
+    """A sink that holds something for a run, such as a lock, until nobody drives it any more."""
+
+    def let_go(self, run_id: str) -> None:
+        """Whatever ended the driving; also what nobody records, such as an interrupted kernel."""
+
+
 _NOTED = {
     EventType.COMPACTION: ("strategy", "{strategy}: {before:,} -> {after:,} bytes"),
     EventType.HOOK: ("hook", "{event}: {hook} {result}. {reason}"),
@@ -110,7 +118,7 @@ def _gist(type: EventType, data: FrozenDict) -> str:
     match type:
         case EventType.TOOL_START:
             what = f"{data['tool']} {canonical(data['arguments'])}"
-        case EventType.TOOL_RESULT | EventType.TOOL_ERROR:
+        case EventType.TOOL_RESULT | EventType.TOOL_ERROR | EventType.LATE_RESULT:
             what = f"{data['tool']} -> {data['tool_result']}"
         case EventType.STOP:
             numbers = {k: v for k, v in data.items() if k not in ("reason", "error")}

@@ -19,7 +19,7 @@ from types import MethodType
 from typing import Any
 
 from mini_harness.clock import Clock
-from mini_harness.events import Event, EventType, Sink
+from mini_harness.events import Event, EventType, Holder, Sink
 from mini_harness.frozen import FrozenDict, FrozenList, freeze, shown
 from mini_harness.layer import Feedback, Interrupt, Pause, Proposal, Stop
 from mini_harness.protocol import Final, Observation, Outcome, ToolCall, Turn, UnknownDecision
@@ -65,6 +65,8 @@ class Record:
         """Raises TypeError for what can't record: also for a lone sink that is in no list."""
         self.sinks = _checked(sinks)
         self._keep, *self._others = map(_called, self.sinks or (_nobody,))
+        holders: Iterable[object] = self.sinks
+        self._holders = [sink for sink in holders if isinstance(sink, Holder)]
         self.clock = clock
         self._monotonic, self._time = clock.monotonic, clock.time
         self.redactor = Redactor()
@@ -194,6 +196,11 @@ class Record:
         self._write(run, EventType.STOP, why, run.step)
         run.error = interrupt.error
         return None
+
+    def left(self, run: Run) -> None:
+        """Nobody drives the run any more."""
+        for sink in self._holders:
+            sink.let_go(run.id)
 
     def _close(self, run: Run) -> None:
         """Give every call that still waits its observation."""

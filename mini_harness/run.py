@@ -1,8 +1,7 @@
 """A run is what its events say. Apply them one by one and you have it; so a run can be resumed.
 
-What a run is changes in one way only: an event is recorded, and ``Run.apply`` is what it means. A
-run that was read back from its record is therefore the same as the one that wrote it. The few
-attributes that belong to this process and not to the record say so.
+What a run is changes in one way only: an event is recorded, and ``Run.apply`` is what it means. So
+a run that was read back is the same as the one that wrote it. What belongs to this process says so.
 """
 
 from __future__ import annotations
@@ -233,6 +232,7 @@ class Run:
             yield
         finally:
             self.harness = None
+            harness.record.left(self)
 
     def doubts(self, call: Call) -> bool:
         """Whether running this call might repeat an effect that it had before."""

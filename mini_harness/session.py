@@ -17,13 +17,11 @@ from __future__ import annotations
 
 import builtins
 import hashlib
-import json
 import re
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -39,15 +37,15 @@ from mini_harness.session_files import (
     SCHEMA_VERSION,
     SessionInfo,
     checked_id,
-    claim,
     home_of,
+    make,
     read_record,
     record_of,
     replace,
     transcript_of,
 )
 from mini_harness.trace import Trace
-from mini_harness.transcript import DamagedSession, Line, Transcript, explaining
+from mini_harness.transcript import DamagedSession, Line, Transcript
 
 _TOOL_START, _LATE_RESULT = EventType.TOOL_START, EventType.LATE_RESULT
 _ENDS = frozenset((EventType.FINAL, EventType.STOP, EventType.PAUSE))
@@ -98,15 +96,7 @@ class Session:
         name = checked_id(str(uuid.uuid4()) if session_id is None else session_id)
         home, now = home_of(root), int(time.time() * 1000)
         info = SessionInfo(name, str(Path(cwd).resolve()), str(title), now, now)
-        path, record = transcript_of(home, info), record_of(home, name)
-        for folder in (path.parent, record.parent):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        header = {"schema_version": SCHEMA_VERSION, "session_id": name}
-        Transcript.create(path, f"{canonical(header)}\n".encode())
-        # Last of all: what has a record is whole.
-        said = {"schema_version": SCHEMA_VERSION, **asdict(info)}
-        with explaining(record, "made"):
-            claim(record, json.dumps(said, indent=1).encode())
+        make(home, info)
         return cls(info, home)
 
     @classmethod
@@ -172,6 +162,13 @@ class Session:
             finally:
                 if not self._going:
                     self._transcript.unlock()
+
+    def let_go(self, run_id: str) -> None:
+        """Nobody drives this run any more, though it may not have ended: others may write."""
+        with self._guard:
+            self._going.discard(run_id)
+            if not self._going:
+                self._transcript.unlock()
 
     def close(self) -> None:
         """Nobody writes by this object any more, and others may. What is written stays."""

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import os
 import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mini_harness.frozen import parse_object
-from mini_harness.transcript import DamagedSession, sync_folder
+from mini_harness.frozen import canonical, parse_object
+from mini_harness.transcript import DamagedSession, Transcript, explaining, sync_folder
 
 SCHEMA_VERSION = 1
 FOLDER = "MINI_HARNESS_SESSIONS"
@@ -77,6 +78,19 @@ def record_of(home: Path, session_id: str) -> Path:
 
 def transcript_of(home: Path, info: SessionInfo) -> Path:
     return home / "projects" / workspace_id(info.cwd) / f"{info.id}.jsonl"
+
+
+def make(home: Path, info: SessionInfo) -> None:
+    """The files of a new session. Raises FileExistsError for one that there is, and OSError."""
+    path, record = transcript_of(home, info), record_of(home, info.id)
+    for folder in (path.parent, record.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    header = {"schema_version": SCHEMA_VERSION, "session_id": info.id}
+    Transcript.create(path, f"{canonical(header)}\n".encode())
+    # Last of all: what has a record is whole.
+    said = {"schema_version": SCHEMA_VERSION, **asdict(info)}
+    with explaining(record, "made"):
+        claim(record, json.dumps(said, indent=1).encode())
 
 
 def read_record(path: Path, home: Path) -> SessionInfo:

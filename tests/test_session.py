@@ -264,9 +264,23 @@ def test_what_fails_between_two_events_lets_others_write(tmp_path: Path) -> None
     harness = Harness(ScriptedModel(TOUR), TOOLS, sinks=[session, fail], clock=VirtualClock())
     with pytest.raises(RuntimeError, match="another sink"):
         asyncio.run(harness.run("go"))
-    session.close()
     assert Session.open("s1", tmp_path).run().sequence == 4
     assert drive(Session.open("s1", tmp_path)).status is Status.COMPLETED
+
+
+def test_an_interrupt_that_nobody_records_lets_others_write(tmp_path: Path) -> None:
+    """A kernel that is interrupted in a model's own code."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        drive(session := new(tmp_path), [interrupted])
+    other = Session.open("s1", tmp_path)
+    harness = Harness(ScriptedModel([DONE]), TOOLS, sinks=[other], clock=other.clock())
+    run = harness.run_sync("again")
+    assert run.status == "completed"
+    assert other.runs == session.runs != (run.id,)
 
 
 def test_the_list_has_the_last_used_first(tmp_path: Path) -> None:
