@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from mini_harness.approval import ToolDenied as ToolDenied
     from mini_harness.approval import approve_all as approve_all
     from mini_harness.approval import deny_all as deny_all
+    from mini_harness.attribution import attributable as attributable
     from mini_harness.budget import Budget as Budget
     from mini_harness.budget import BudgetExceeded as BudgetExceeded
+    from mini_harness.claims import Claim as Claim
+    from mini_harness.claims import Evidence as Evidence
+    from mini_harness.claims import Finding as Finding
+    from mini_harness.claims import Standing as Standing
     from mini_harness.clock import Clock as Clock
     from mini_harness.clock import RealClock as RealClock
     from mini_harness.clock import VirtualClock as VirtualClock
@@ -33,6 +38,8 @@ if TYPE_CHECKING:
     from mini_harness.events import Event as Event
     from mini_harness.events import EventType as EventType
     from mini_harness.events import Sink as Sink
+    from mini_harness.evidence import Verify as Verify
+    from mini_harness.evidence import standing_of as standing_of
     from mini_harness.export import DamagedTrace as DamagedTrace
     from mini_harness.frozen import NotJson as NotJson
     from mini_harness.history import History as History

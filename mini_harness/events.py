@@ -110,6 +110,7 @@ _NOTED = {
     EventType.COMPACTION: ("strategy", "{strategy}: {before:,} -> {after:,} bytes"),
     EventType.HOOK: ("hook", "{event}: {hook} {result}. {reason}"),
     EventType.RETRY: ("because", "after attempt {attempt}, in {seconds:g} s: {because}"),
+    EventType.VERIFICATION: ("standing", "{standing}: {told}"),
 }
 """How a layer's note is told, if it has this key."""
 

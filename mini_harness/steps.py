@@ -90,6 +90,13 @@ _V3: dict[str, tuple[str, ...]] = {
     "mini_harness.compaction": ("Compaction", "DropOldOutputs", "Summary"),
 }
 
+_V4: dict[str, tuple[str, ...]] = {
+    "mini_harness.attribution": ("attributable",),
+    "mini_harness.receipts": (),
+    "mini_harness.claims": ("Claim", "Evidence", "Finding", "Standing"),
+    "mini_harness.evidence": ("Verify", "standing_of"),
+}
+
 _V0B: dict[str, tuple[str, ...]] = {
     "mini_harness.tools.places": (),
     "mini_harness.tools.diff": (),
@@ -174,6 +181,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
         "v3": Step(
             "v3", LADDER["v3"], MappingProxyType(_V3), ("Compaction", "AskInDoubt"), ("Session",)
         ),
+        "v4": Step("v4", LADDER["v4"], MappingProxyType(_V4), ("Verify",)),
     }
 )
 """The steps that exist, in their order."""

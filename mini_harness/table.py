@@ -24,7 +24,13 @@ REASONED, END = 120, 48
 """How many of one in which somebody decides, and how many of them are its last ones: there a
 reason says what it is about."""
 
-_REASONED = (EventType.VERDICT, EventType.PAUSE, EventType.APPROVAL, EventType.HOOK)
+_REASONED = (
+    EventType.VERDICT,
+    EventType.PAUSE,
+    EventType.APPROVAL,
+    EventType.HOOK,
+    EventType.VERIFICATION,
+)
 
 COLUMNS = ("#", "step", "at", "took", "type", "what")
 _LEFT = ("run", "type", "what")
@@ -216,6 +222,12 @@ def _hook(data: Data) -> str:
     return f"{data.get('event')}{about}: {data.get('hook')} {data.get('result')}{why}"
 
 
+def _verification(data: Data) -> str:
+    if not {"standing", "told"} <= set(data):
+        return canonical(data)
+    return f"{data['standing']}: {data['told']}"
+
+
 _GISTS: dict[EventType, Callable[[Data], str]] = {
     EventType.MESSAGE: _message,
     EventType.MODEL_DECISION: _decision,
@@ -229,6 +241,7 @@ _GISTS: dict[EventType, Callable[[Data], str]] = {
     EventType.RETRY: _retry,
     EventType.COMPACTION: _compaction,
     EventType.LATE_RESULT: _end,
+    EventType.VERIFICATION: _verification,
     EventType.FINAL: _final,
     EventType.STOP: _stop,
 }
