@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from mini_harness.attribution import attributable as attributable
     from mini_harness.budget import Budget as Budget
     from mini_harness.budget import BudgetExceeded as BudgetExceeded
+    from mini_harness.checks import Check as Check
+    from mini_harness.checks import CheckResult as CheckResult
+    from mini_harness.checks import CheckVerdict as CheckVerdict
+    from mini_harness.checks import ExitCheck as ExitCheck
     from mini_harness.claims import Claim as Claim
     from mini_harness.claims import Evidence as Evidence
     from mini_harness.claims import Finding as Finding

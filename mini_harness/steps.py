@@ -94,6 +94,8 @@ _V4: dict[str, tuple[str, ...]] = {
     "mini_harness.attribution": ("attributable",),
     "mini_harness.receipts": (),
     "mini_harness.claims": ("Claim", "Evidence", "Finding", "Standing"),
+    "mini_harness.tools.process": (),
+    "mini_harness.checks": ("Check", "CheckResult", "CheckVerdict", "ExitCheck"),
     "mini_harness.evidence": ("Verify", "standing_of"),
 }
 

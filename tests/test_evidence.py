@@ -15,7 +15,7 @@ from mini_harness.protocol import Final
 from mini_harness.run import Run, Status, StopReason
 from mini_harness.sync import run_sync
 from mini_harness.tools.base import ToolExecutionContext
-from mini_harness.tools.function import tool
+from mini_harness.tools.function import FunctionTool, tool
 from mini_harness.tools.shell import Bash
 from tests.claiming import TOOLS, claim, final, finding, note, saying, shell, verified
 from tests.loops import call, play, tool_messages, turn
@@ -250,6 +250,17 @@ def test_the_exit_code_of_the_program_is_evidence(tmp_path: Path) -> None:
     wrong = final(claim("c1", exit_code=1))
     never(verified(shell("true"), wrong, tools=[Bash()], cwd=tmp_path), "wrong_exit_code")
     never(verified(call("read", "c1", path="a"), final(claim("c1", exit_code=0))), "no_exit_code")
+
+
+def test_a_tool_that_cannot_say_what_it_ran_proves_nothing() -> None:
+    """report V01: could not judge is never yes"""
+
+    class Vague(FunctionTool):
+        def command(self, arguments: Any) -> str | None:
+            raise ValueError("who knows")
+
+    vague = Vague(lambda: "ok", "vague", "Be vague.", read_only=True)
+    never(verified(call("vague", "c1"), final(claim("c1")), tools=[vague]), "not_attributable")
 
 
 @pytest.mark.parametrize("key", ["standing", "verified", "evidence"])
