@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from mini_harness.approval import approve_all as approve_all
     from mini_harness.approval import deny_all as deny_all
     from mini_harness.attribution import attributable as attributable
+    from mini_harness.audit import AuditCheck as AuditCheck
+    from mini_harness.audit import AuditLog as AuditLog
+    from mini_harness.audit_entry import AuditDamaged as AuditDamaged
+    from mini_harness.audit_entry import Entry as Entry
+    from mini_harness.audit_file import AuditIsBusy as AuditIsBusy
+    from mini_harness.audit_sink import Audit as Audit
     from mini_harness.budget import Budget as Budget
     from mini_harness.budget import BudgetExceeded as BudgetExceeded
     from mini_harness.checks import Check as Check

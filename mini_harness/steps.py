@@ -97,6 +97,11 @@ _V4: dict[str, tuple[str, ...]] = {
     "mini_harness.tools.process": (),
     "mini_harness.checks": ("Check", "CheckResult", "CheckVerdict", "ExitCheck"),
     "mini_harness.evidence": ("Verify", "standing_of"),
+    "mini_harness.audit_entry": ("AuditDamaged", "Entry"),
+    "mini_harness.audit_file": ("AuditIsBusy",),
+    "mini_harness.audit_texts": (),
+    "mini_harness.audit": ("AuditCheck", "AuditLog"),
+    "mini_harness.audit_sink": ("Audit",),
 }
 
 _V0B: dict[str, tuple[str, ...]] = {
@@ -183,7 +188,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
         "v3": Step(
             "v3", LADDER["v3"], MappingProxyType(_V3), ("Compaction", "AskInDoubt"), ("Session",)
         ),
-        "v4": Step("v4", LADDER["v4"], MappingProxyType(_V4), ("Verify",)),
+        "v4": Step("v4", LADDER["v4"], MappingProxyType(_V4), ("Verify",), ("Audit",)),
     }
 )
 """The steps that exist, in their order."""
