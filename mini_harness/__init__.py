@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from mini_harness.hook import HookInput as HookInput
     from mini_harness.hooks import Hooks as Hooks
     from mini_harness.hooks import PromptBlocked as PromptBlocked
+    from mini_harness.judge import Judge as Judge
+    from mini_harness.judge import Opinion as Opinion
+    from mini_harness.judge import Tally as Tally
     from mini_harness.layer import Failed as Failed
     from mini_harness.layer import Feedback as Feedback
     from mini_harness.layer import Interrupt as Interrupt

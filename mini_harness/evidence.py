@@ -6,9 +6,11 @@ and the harness looks them up in what it recorded itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from mini_harness.checks import Check, CheckResult, CheckVerdict
 from mini_harness.claims import (
     Answer,
     Claim,
@@ -19,6 +21,7 @@ from mini_harness.claims import (
     standing,
 )
 from mini_harness.events import EventType
+from mini_harness.judge import Judge, Opinion
 from mini_harness.layer import Act, Feedback, Finish, Layer
 from mini_harness.protocol import Final, Observation, Outcome
 from mini_harness.receipts import Receipts
@@ -43,6 +46,34 @@ _SHOWN = 20
 _LONGEST = 300
 
 
+@dataclass(frozen=True)
+class Verification:
+    """All that was found out about one answer."""
+
+    standing: Standing
+    evidence: tuple[Evidence, ...]
+    results: tuple[CheckResult, ...] = ()
+    opinion: Opinion | None = None
+
+    def objections(self) -> list[str]:
+        """What speaks against it, a line each."""
+        lines = [told(each) for each in self.evidence if each.holds is not True]
+        for each in self.results:
+            if each.verdict is not CheckVerdict.PASSED:
+                last = shortened(visible(each.tail[-_LONGEST:]), _LONGEST)
+                printed = f" It printed: {last}" if last else ""
+                lines.append(f"Check {visible(each.name)}: {each.verdict}. {each.reason}{printed}")
+        if self.opinion is not None and self.opinion.holds is not True:
+            lines.append(self.opinion.reason)
+        return lines
+
+    def __str__(self) -> str:
+        """One line for people."""
+        held = sum(each.holds is True for each in self.evidence)
+        first = next(iter(self.objections()), "")
+        return f"{held} of {counted(len(self.evidence), 'claim')} hold. {first}".strip()
+
+
 class Verify(Layer):
     """Accepts an answer only if the record bears out what it claims.
 
@@ -54,13 +85,22 @@ class Verify(Layer):
     is no change, though they don't only read. Every other call that doesn't only read is a change,
     of the paths that its tool names, or else of everything. It outdates what was seen before.
 
+    If all claims hold, the harness runs every check of ``recheck`` itself, and asks ``judge`` if
+    they passed. Unless all say yes, the answer is PARTLY verified at best. What the judge cost
+    counts as the run's own; a Budget sees it at the next turn.
+
     The output of the run is the answer alone; what was claimed and found is in the record. Put it
     outside of the policy, so that it sees calls that a policy refuses on a resume, and inside of
     ParallelReads.
     """
 
     def __init__(
-        self, require: Standing = Standing.VERIFIED, *, checks: Iterable[str] = ()
+        self,
+        require: Standing = Standing.VERIFIED,
+        *,
+        checks: Iterable[str] = (),
+        recheck: Iterable[Check] = (),
+        judge: Judge | None = None,
     ) -> None:
         """Raises TypeError for a lone name in the place of a list, and ValueError for what is no
         standing."""
@@ -68,6 +108,7 @@ class Verify(Layer):
             raise TypeError(f"Give the checks as a list: [{checks!r}].")
         self.require = Standing(require)
         self.checks = frozenset(checks)
+        self.recheck, self.judge = tuple(recheck), judge
 
     async def act(self, run: Run, call: Call, next: Act) -> Observation:
         """What was started before the process died may have had its effect, also if it is refused
@@ -86,16 +127,33 @@ class Verify(Layer):
         evidence = [
             each if isinstance(each, Evidence) else examiner.examine(each) for each in answer.claims
         ]
-        reached = standing(evidence)
-        accepted = reached.rank >= self.require.rank
-        _note(run, reached, evidence, accepted)
-        return answer.output if accepted else Feedback(self._reason(reached, evidence, receipts))
+        found = Verification(standing(evidence), tuple(evidence))
+        if found.standing is Standing.VERIFIED:
+            found = await self._looked_again(run, answer, receipts, found)
+        accepted = found.standing.rank >= self.require.rank
+        _note(run, found, accepted)
+        return answer.output if accepted else Feedback(self._reason(found, receipts))
 
-    def _reason(self, reached: Standing, evidence: Sequence[Evidence], receipts: Receipts) -> str:
-        lines = [f"The answer is {reached}, and it must be {self.require}."]
-        if not evidence:
+    async def _looked_again(
+        self, run: Run, answer: Answer, receipts: Receipts, found: Verification
+    ) -> Verification:
+        """What the checks and the judge say of an answer of which all claims hold."""
+        cwd = run.driver.cwd
+        results = tuple([await check.run(cwd) for check in self.recheck])
+        good = all(each.verdict is CheckVerdict.PASSED for each in results)
+        opinion = None
+        if good and self.judge is not None:
+            subject = _subject(run, answer, receipts)
+            opinion = await self.judge.ask(subject, run.driver.clock)
+            good = opinion.holds is True
+        reached = found.standing if good else Standing.PARTLY
+        return Verification(reached, found.evidence, results, opinion)
+
+    def _reason(self, found: Verification, receipts: Receipts) -> str:
+        lines = [f"The answer is {found.standing}, and it must be {self.require}."]
+        if not found.evidence:
             lines.append("It claims nothing that the record could bear out.")
-        lines += [f"- {told(each)}" for each in evidence if each.holds is not True]
+        lines += [f"- {each}" for each in found.objections()]
         return "\n".join([*lines, HOW_TO_CLAIM, *_citable(receipts)])
 
 
@@ -118,30 +176,47 @@ def told(evidence: Evidence) -> str:
     return f"{says}: {evidence.finding}. {evidence.reason}"
 
 
-def _note(run: Run, reached: Standing, evidence: Sequence[Evidence], accepted: bool) -> None:
-    findings = [
+def _note(run: Run, found: Verification, accepted: bool) -> None:
+    data: dict[str, Any] = {
+        "scope": SCOPE,
+        "step": run.step,
+        "standing": found.standing.value,
+        "accepted": accepted,
+        "told": str(found),
+        "findings": [
+            {
+                **{name: value for name, value in vars(each.claim).items() if value is not None},
+                "holds": each.holds,
+                "finding": each.finding.value,
+                "reason": each.reason,
+            }
+            for each in found.evidence
+        ],
+    }
+    if found.results:
+        data["rechecks"] = [vars(each) for each in found.results]
+    if found.opinion is not None:
+        data["judge"] = {"holds": found.opinion.holds, "reason": found.opinion.reason}
+        if found.opinion.usage is not None:
+            data["usage"] = asdict(found.opinion.usage)
+    run.driver.record.note(run, EventType.VERIFICATION, **data)
+
+
+def _subject(run: Run, answer: Answer, receipts: Receipts) -> dict[str, Any]:
+    """What a judge gets to see: the question, the answer, and of each claim what was recorded."""
+    cited = [
         {
-            "says": each.claim.says,
-            "call_id": each.claim.call_id,
-            "about": list(each.claim.about),
-            "holds": each.holds,
-            "finding": each.finding.value,
-            "reason": each.reason,
+            "says": each.says,
+            "tool": receipts.all[each.call_id].tool,
+            "output": shortened(receipts.all[each.call_id].output),
         }
-        for each in evidence
+        for each in answer.claims
+        if isinstance(each, Claim)
     ]
-    bad = next((told(each) for each in evidence if each.holds is not True), "")
-    held = sum(each.holds is True for each in evidence)
-    run.driver.record.note(
-        run,
-        EventType.VERIFICATION,
-        scope=SCOPE,
-        step=run.step,
-        standing=reached.value,
-        accepted=accepted,
-        told=f"{held} of {counted(len(evidence), 'claim')} hold. {bad}".strip(),
-        findings=findings,
-    )
+    asked = [
+        m["content"] for m in run.history.messages if m["role"] == "user" and "because" not in m
+    ]
+    return {"asked": asked[-1], "answer": answer.output, "claims": cited}
 
 
 def _citable(receipts: Receipts) -> list[str]:

@@ -96,6 +96,7 @@ _V4: dict[str, tuple[str, ...]] = {
     "mini_harness.claims": ("Claim", "Evidence", "Finding", "Standing"),
     "mini_harness.tools.process": (),
     "mini_harness.checks": ("Check", "CheckResult", "CheckVerdict", "ExitCheck"),
+    "mini_harness.judge": ("Judge", "Opinion", "Tally"),
     "mini_harness.evidence": ("Verify", "standing_of"),
     "mini_harness.audit_entry": ("AuditDamaged", "Entry"),
     "mini_harness.audit_file": ("AuditIsBusy",),

@@ -171,6 +171,9 @@ def test_a_count_of_none_speaks_against_nothing(output: str) -> None:
 
 
 def test_of_a_text_that_is_only_read_the_quoted_lines_count() -> None:
+    changing = [saying("5 failed\n3 passed")]
+    run = verified(call("check", "c1"), final(claim("c1", quote="3 passed")), tools=changing)
+    never(run, "reports_failure")
     tools = [saying("run 1: 5 failed\nrun 2: 5 passed", read_only=True)]
     good = verified(call("check", "c1"), final(claim("c1", quote="2: 5 passed")), tools=tools)
     assert standing_of(good) is VERIFIED
