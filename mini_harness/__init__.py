@@ -45,6 +45,14 @@ if TYPE_CHECKING:
     from mini_harness.compaction import Summary as Summary
     from mini_harness.deferred import DeferredTools as DeferredTools
     from mini_harness.doubt import AskInDoubt as AskInDoubt
+    from mini_harness.envelope import Envelope as Envelope
+    from mini_harness.envelope import EnvelopeStatus as EnvelopeStatus
+    from mini_harness.envelope import Role as Role
+    from mini_harness.envelope import envelope_template as envelope_template
+    from mini_harness.envelope import fill_in as fill_in
+    from mini_harness.envelope import hand_off as hand_off
+    from mini_harness.envelope import read_envelope as read_envelope
+    from mini_harness.envelope import task_id_of as task_id_of
     from mini_harness.events import Event as Event
     from mini_harness.events import EventType as EventType
     from mini_harness.events import Sink as Sink

@@ -103,6 +103,16 @@ _V4: dict[str, tuple[str, ...]] = {
     "mini_harness.audit_texts": (),
     "mini_harness.audit": ("AuditCheck", "AuditLog"),
     "mini_harness.audit_sink": ("Audit",),
+    "mini_harness.envelope": (
+        "Envelope",
+        "EnvelopeStatus",
+        "Role",
+        "envelope_template",
+        "fill_in",
+        "hand_off",
+        "read_envelope",
+        "task_id_of",
+    ),
 }
 
 _V0B: dict[str, tuple[str, ...]] = {
