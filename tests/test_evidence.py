@@ -136,6 +136,31 @@ def test_an_answer_that_another_layer_sent_back() -> None:
     assert (run.output, standing_of(run)) == ("Done.", UNVERIFIED)
 
 
+def test_an_answer_that_another_layer_accepted_all_the_same() -> None:
+    """A26: nobody but Verify says how far an answer is borne out"""
+
+    class TakesAnything(Layer):
+        async def finish(self, run: Run, final: Final, next: Finish) -> Any:
+            await next(run, final)
+            return "Done."
+
+    turns = [call("read", "c1", path="a"), final(claim("c1"), claim("c2"))]
+    run = play(turns, TOOLS, layers=[TakesAnything(), Verify()]).run
+    assert (note(run)["standing"], run.output) == (PARTLY, "Done.")
+    assert standing_of(run) is UNVERIFIED
+
+
+def test_an_answer_that_a_layer_inside_sent_back_is_not_looked_at() -> None:
+    class Refuses(Layer):
+        async def finish(self, run: Run, final: Final, next: Finish) -> Any:
+            return Feedback("Shorter, please.")
+
+    run = play([final()] * 4, TOOLS, layers=[Verify(), Refuses()]).run
+    assert run.stop is not None
+    assert run.stop["because"] == "Shorter, please."
+    assert EventType.VERIFICATION not in run.notes
+
+
 @pytest.mark.parametrize(
     "output",
     [
@@ -174,6 +199,11 @@ def test_of_a_text_that_is_only_read_the_quoted_lines_count() -> None:
     changing = [saying("5 failed\n3 passed")]
     run = verified(call("check", "c1"), final(claim("c1", quote="3 passed")), tools=changing)
     never(run, "reports_failure")
+    twice = [saying("5 passed\n5 failed", read_only=True)]
+    never(
+        verified(call("check", "c1"), final(claim("c1", quote="5 ")), tools=twice),
+        "reports_failure",
+    )
     tools = [saying("run 1: 5 failed\nrun 2: 5 passed", read_only=True)]
     good = verified(call("check", "c1"), final(claim("c1", quote="2: 5 passed")), tools=tools)
     assert standing_of(good) is VERIFIED

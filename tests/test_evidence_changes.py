@@ -171,14 +171,14 @@ def live(
     return run_sync(harness.resume(run) if run else harness.run("go"))
 
 
-def after_a_crash(root: Path, *layers: Layer) -> Run:
+def after_a_crash(root: Path, *layers: Layer, cites: str = "c1") -> Run:
     """Something was read, then changed; the process died before that was recorded."""
     session = new(root)
     with pytest.raises(Died):
         live(session, None, [SEEN, call("edit", "c2", path="src/a.py")], dying=[dies])
     session.close()
     with Session.open("s1", root) as again:
-        return live(again, again.run(), [final(claim("c1"))] * 4, *layers)
+        return live(again, again.run(), [final(claim(cites))] * 4, *layers)
 
 
 def test_a_change_before_a_crash_is_one_also_if_it_is_refused_afterwards(tmp_path: Path) -> None:
@@ -188,6 +188,12 @@ def test_a_change_before_a_crash_is_one_also_if_it_is_refused_afterwards(tmp_pat
     run = after_a_crash(tmp_path / "b", deny)
     assert tool_messages(run)[-1]["outcome"] == "denied"
     assert outdated(run)
+
+
+def test_a_call_whose_outcome_nobody_knows_proves_nothing(tmp_path: Path) -> None:
+    """A26: could not judge is its own outcome"""
+    run = after_a_crash(tmp_path, cites="c2")
+    assert (finding(run), note(run)["findings"][0]["holds"]) == ("outcome_unknown", None)
 
 
 def test_after_a_resume_it_verifies_the_same(tmp_path: Path) -> None:
