@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial, wraps
 from pathlib import Path
@@ -61,10 +61,10 @@ class Life(NamedTuple):
 
 
 @contextmanager
-def lives(root: Path) -> Iterator[Live]:
-    """A function that lives the world once, in a process of its own."""
+def lives(root: Path, world: str = "tests.crashes") -> Iterator[Live]:
+    """A function that lives once, in a process of its own. ``world`` is the module that serves."""
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.crashes", str(root)],
+        [sys.executable, "-m", world, str(root)],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -85,10 +85,18 @@ def lives(root: Path) -> Iterator[Live]:
             ask.close()
 
 
-def serve(root: Path) -> None:
+Kinds = Mapping[str, Callable[[Path], object]]
+"""The kinds of life, by name."""
+
+
+Write = Callable[[int, bytes], int]
+
+
+def serve(root: Path, kinds: Kinds, write: Write = os.write) -> None:
+    """``write`` stands for the system's own: it may take less than all at a time."""
     # What is made once, such as the schemas, no child has to make again.
     (root / "warm").mkdir()
-    told(root / "warm")
+    next(iter(kinds.values()))(root / "warm")
     gc.freeze()
     for line in sys.stdin:
         folder, moment, kind = line.split()
@@ -97,7 +105,7 @@ def serve(root: Path) -> None:
         if child == 0:
             status = 1
             try:
-                _live(root / folder, int(moment), kind, ticks)
+                _live(root / folder, int(moment), kinds[kind], ticks, write)
                 status = 0
             finally:
                 os._exit(status)
@@ -108,8 +116,10 @@ def serve(root: Path) -> None:
         print(json.dumps([os.waitstatus_to_exitcode(ended), moments]), flush=True)
 
 
-def _live(folder: Path, moment: int, kind: str, ticks: int) -> None:
-    """Count the moments, and die at one of them; go on until the run has its answer."""
+def _live(
+    folder: Path, moment: int, life: Callable[[Path], object], ticks: int, write: Write
+) -> None:
+    """Count the moments, and die at one of them; go on until the life is over."""
     passed = 0
     tell = os.write
 
@@ -123,12 +133,12 @@ def _live(folder: Path, moment: int, kind: str, ticks: int) -> None:
     # What is written outlives a killed process anyway, so nobody has to wait for the disk.
     ours: dict[str, Callable[..., Any]] = {
         "fsync": lambda descriptor: None,
-        "write": partial(_in_two, os.write),
+        "write": write,
     }
     for name in WRITES:
         setattr(os, name, _ticking(ours.get(name, getattr(os, name)), tick))
     tick()
-    KINDS[kind](folder)
+    life(folder)
 
 
 def _in_two(real: Callable[[int, bytes], int], descriptor: int, data: bytes) -> int:
@@ -294,4 +304,4 @@ def world(folder: Path) -> World:
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]), KINDS, partial(_in_two, os.write))
