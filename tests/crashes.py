@@ -85,7 +85,8 @@ def lives(root: Path, world: str = "tests.crashes") -> Iterator[Live]:
             ask.close()
 
 
-Kinds = Mapping[str, Callable[[Path], object]]
+Living = Callable[[Path], object]
+Kinds = Mapping[str, Living]
 """The kinds of life, by name."""
 
 
