@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from mini_harness.audit_sink import Audit as Audit
     from mini_harness.budget import Budget as Budget
     from mini_harness.budget import BudgetExceeded as BudgetExceeded
+    from mini_harness.cassette import Cassette as Cassette
+    from mini_harness.cassette import DamagedCassette as DamagedCassette
+    from mini_harness.cassette import Exchange as Exchange
     from mini_harness.checks import Check as Check
     from mini_harness.checks import CheckResult as CheckResult
     from mini_harness.checks import CheckVerdict as CheckVerdict
@@ -59,6 +62,10 @@ if TYPE_CHECKING:
     from mini_harness.evidence import Verify as Verify
     from mini_harness.evidence import standing_of as standing_of
     from mini_harness.export import DamagedTrace as DamagedTrace
+    from mini_harness.faults import Fault as Fault
+    from mini_harness.faults import FaultKind as FaultKind
+    from mini_harness.faults import Faults as Faults
+    from mini_harness.faults import ProcessCut as ProcessCut
     from mini_harness.frozen import NotJson as NotJson
     from mini_harness.history import History as History
     from mini_harness.history import HistoryError as HistoryError
@@ -82,6 +89,8 @@ if TYPE_CHECKING:
     from mini_harness.limits import MaxSteps as MaxSteps
     from mini_harness.limits import MaxStepsExceeded as MaxStepsExceeded
     from mini_harness.loop import Harness as Harness
+    from mini_harness.minimal import Minimal as Minimal
+    from mini_harness.minimal import minimise as minimise
     from mini_harness.models.anthropic import AnthropicModel as AnthropicModel
     from mini_harness.models.base import Model as Model
     from mini_harness.models.base import ModelError as ModelError
@@ -107,6 +116,15 @@ if TYPE_CHECKING:
     from mini_harness.redact import hide as hide
     from mini_harness.repeated import NoProgress as NoProgress
     from mini_harness.repeated import RepeatedCalls as RepeatedCalls
+    from mini_harness.replay import Recorder as Recorder
+    from mini_harness.replay import ReplayMiss as ReplayMiss
+    from mini_harness.replay import ReplayModel as ReplayModel
+    from mini_harness.replay import UnusedRecordings as UnusedRecordings
+    from mini_harness.replies import RecordedError as RecordedError
+    from mini_harness.results import CaseOutcome as CaseOutcome
+    from mini_harness.results import CaseResult as CaseResult
+    from mini_harness.results import FailureKind as FailureKind
+    from mini_harness.results import Report as Report
     from mini_harness.retry import LimitsTime as LimitsTime
     from mini_harness.retry import Retry as Retry
     from mini_harness.rules import Judgement as Judgement
@@ -157,6 +175,8 @@ if TYPE_CHECKING:
     from mini_harness.trace import Trace as Trace
     from mini_harness.transcript import DamagedSession as DamagedSession
     from mini_harness.transcript import SessionIsBusy as SessionIsBusy
+    from mini_harness.volatile import VOLATILE as VOLATILE
+    from mini_harness.volatile import Volatile as Volatile
 
 _HOMES = {name: module for module, names in MODULES.items() for name in names}
 

@@ -115,6 +115,17 @@ _V4: dict[str, tuple[str, ...]] = {
     ),
 }
 
+_V5: dict[str, tuple[str, ...]] = {
+    "mini_harness.faults": ("Fault", "FaultKind", "Faults", "ProcessCut"),
+    "mini_harness.scrub": (),
+    "mini_harness.volatile": ("VOLATILE", "Volatile"),
+    "mini_harness.replies": ("RecordedError",),
+    "mini_harness.cassette": ("Cassette", "DamagedCassette", "Exchange"),
+    "mini_harness.replay": ("Recorder", "ReplayMiss", "ReplayModel", "UnusedRecordings"),
+    "mini_harness.minimal": ("Minimal", "minimise"),
+    "mini_harness.results": ("CaseOutcome", "CaseResult", "FailureKind", "Report"),
+}
+
 _V0B: dict[str, tuple[str, ...]] = {
     "mini_harness.tools.places": (),
     "mini_harness.tools.diff": (),
@@ -200,6 +211,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
             "v3", LADDER["v3"], MappingProxyType(_V3), ("Compaction", "AskInDoubt"), ("Session",)
         ),
         "v4": Step("v4", LADDER["v4"], MappingProxyType(_V4), ("Verify",), ("Audit",)),
+        "v5": Step("v5", LADDER["v5"], MappingProxyType(_V5), ("Faults",)),
     }
 )
 """The steps that exist, in their order."""
