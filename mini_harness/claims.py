@@ -97,10 +97,14 @@ _KEYS = {"answer", "claims"}
 _WRITTEN = re.compile(r"\s*(?:```(?:json)?\s*(\{.*\})\s*```|(\{.*\}))\s*", re.DOTALL)
 """Models like to put their JSON between fences."""
 
-# What test programs say of themselves. It can only speak against a claim, never for one.
+# What test programs say of themselves. It can only speak against a claim, never for one. Bounded,
+# since a text of nothing but numbers and commas would take minutes.
+_NUMBER = r"(?<![\d,])(?<!\d\.)"
 _FAILURES = re.compile(
-    r"\b0*[1-9][\d,]* (?:tests? |examples? )?(?:failed|failures?|failing|errors?)\b"
-    r"|\b(?:failed|failures?|errors?)[:=] ?0*[1-9]|(?<![\d.,])0+ (?:tests? )?pass(?:ed|ing)\b"
+    rf"{_NUMBER}0{{0,9}}[1-9][\d,]{{0,12}} (?:tests? |examples? )?"
+    r"(?:failed|failures?|failing|errors?)\b"
+    rf"|{_NUMBER}0{{1,9}} (?:tests? )?pass(?:ed|ing)\b"
+    r"|\b(?:failed|failures?|errors?)[:=] ?0{0,9}[1-9]"
     r"|\bno tests (?:ran|were run|found|collected)\b|\b(?:ran|collected) 0 (?:tests?|items)\b",
     re.IGNORECASE,
 )

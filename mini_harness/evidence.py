@@ -27,7 +27,7 @@ from mini_harness.protocol import Final, Observation, Outcome
 from mini_harness.receipts import Receipts
 from mini_harness.run import Run, Status
 from mini_harness.tools.call import Call
-from mini_harness.visible import counted, shortened, visible
+from mini_harness.visible import shortened, visible
 
 __all__ = ["Claim", "Evidence", "Finding", "Standing", "Verify", "standing_of"]
 
@@ -71,7 +71,7 @@ class Verification:
         """One line for people."""
         held = sum(each.holds is True for each in self.evidence)
         first = next(iter(self.objections()), "")
-        return f"{held} of {counted(len(self.evidence), 'claim')} hold. {first}".strip()
+        return f"{held} of {len(self.evidence)} claims hold. {first}".strip()
 
 
 class Verify(Layer):
@@ -172,8 +172,8 @@ def standing_of(run: Run) -> Standing:
 
 def told(evidence: Evidence) -> str:
     """One line for people: what was claimed, and what was found."""
-    says = shortened(visible(evidence.claim.says), _LONGEST) or "A claim"
-    return f"{says}: {evidence.finding}. {evidence.reason}"
+    says = shortened(visible(evidence.claim.says), _LONGEST)
+    return f'"{says}": {evidence.reason}' if says else f"A claim: {evidence.reason}"
 
 
 def _note(run: Run, found: Verification, accepted: bool) -> None:

@@ -70,6 +70,8 @@ def test_prose_fences_and_other_headers_are_left_out() -> None:
     assert found.ok
     assert found.fields["RECOMMENDED_NEXT_STEP"] == "something"
     assert "SOME NOTE" not in found.fields
+    fenced = read_envelope(f"```\n{GOOD}\n```")
+    assert fenced.fields["RECOMMENDED_NEXT_STEP"] == "something"
     assert not read_envelope(GOOD.replace("STATUS:", " STATUS:")).ok
     assert not read_envelope(GOOD.replace("STATUS:", "- STATUS:")).ok
 
@@ -104,6 +106,12 @@ def test_success_without_what_the_role_must_show_is_blocked(role: str, needed: l
             assert f"- {name} is missing or empty" in found.feedback
         partial = full.replace("SUCCESS", "PARTIAL").replace(f"\n{name}: something", "")
         assert read_envelope(partial, role).ok
+
+
+def test_what_else_a_role_should_say_is_a_warning() -> None:
+    """D05"""
+    found = read_envelope(f"{GOOD}\nOBSERVED: red", "observer")
+    assert (found.ok, found.warnings) == (True, ("EXPECTED is missing.", "DIFFERENCE is missing."))
 
 
 def test_blocked_should_give_a_reason() -> None:

@@ -217,8 +217,8 @@ def test_each_verification_is_recorded_and_told() -> None:
     played = play(turns, TOOLS, layers=[Verify()])
     events = [event for event in played.events if event.type == "verification"]
     assert [event.data["accepted"] for event in events] == [False, True]
-    assert "unverified: 0 of 1 claim hold. It \\x1b[1mworks.: no_such_call" in line_of(events[0])
-    assert str(events[1]).endswith("verified: 1 of 1 claim hold.")
+    assert 'unverified: 0 of 1 claims hold. "It \\x1b[1mworks.": This' in line_of(events[0])
+    assert str(events[1]).endswith("verified: 1 of 1 claims hold.")
     assert standing_of(refold(played.events)) is VERIFIED
 
 

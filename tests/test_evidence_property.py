@@ -66,7 +66,7 @@ def is_so(made: list[Op], one: Said) -> bool:
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(made=st.lists(ops, max_size=7), claims=st.lists(said, max_size=3))
 def test_it_is_verified_exactly_if_somebody_who_saw_it_all_agrees(
     made: list[Op], claims: list[Said]
