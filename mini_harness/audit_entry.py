@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ GENESIS = "0" * 64
 _encode = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 ).encode
+_quoted = lru_cache(maxsize=64)(_encode)
 _LONE = {code: f"\\\\u{code:04x}" for code in range(0xD800, 0xE000)}
 """UTF-8 has no bytes for half a pair. Where one stands, its name is written out."""
 
@@ -47,7 +49,7 @@ class Tip:
     hash: str = GENESIS
 
     def to_json(self) -> str:
-        return _encode({"count": self.count, "head": self.hash})
+        return f'{{"count":{self.count},"head":"{self.hash}"}}'
 
     @classmethod
     def from_json(cls, text: str) -> Tip:
@@ -88,19 +90,19 @@ def written(data: Any) -> str:
 
 def speakable(data: Any) -> Any:
     """A frozen copy of the data that UTF-8 has bytes for. Raises NotJson."""
-    text = _encode(freeze(data))
+    frozen = freeze(data)
     try:
-        text.encode()
+        (text := _encode(frozen)).encode()
     except UnicodeEncodeError:
         return freeze(json.loads(text.translate(_LONE)))
-    return freeze(data)
+    return frozen
 
 
 def forged(before: Tip, timestamp: int, action: str, data: Any) -> tuple[Entry, bytes]:
     """The entry that comes after this tip, and its line."""
     index, prev = before.count + 1, before.hash
-    start = f'{{"action":{_encode(action)},"data":{_encode(data)},'
-    end = f'"index":{index},"prev_hash":{_encode(prev)},"timestamp":{timestamp}}}'
+    start = f'{{"action":{_quoted(action)},"data":{_encode(data)},'
+    end = f'"index":{index},"prev_hash":"{prev}","timestamp":{timestamp}}}'
     # Sorted, the hash stands between these two parts. It is a hash of the text without it.
     found = hashlib.sha256(f"{start}{end}".encode()).hexdigest()
     entry = Entry(index, timestamp, action, data, prev, found)

@@ -7,6 +7,9 @@ is missing without such an entry is damage, and so is one that was changed.
 
 A digest alone would give a short text away: one could try all phone numbers. So each is made with
 random salt, which lies beside the text and goes with it.
+
+Erased means: no longer in this file. Copies of the file, and what a disk keeps of old blocks, are
+out of its reach.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from mini_harness.audit import AuditLog
 
 FIELDS = {"index", "timestamp", "action", "data", "prev_hash", "hash"}
 GENESIS = "0" * 64
+EACH = 5
+"""How many entries each thread of ``write`` appends."""
 
 
 def filled(folder: Path, count: int, **options: Any) -> AuditLog:
@@ -47,3 +50,16 @@ def chain_on(log: AuditLog, **changes: Any) -> bytes:
     entry["hash"] = digest_of(entry)
     text = json.dumps(entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"{text}\n".encode()
+
+
+def write(path: str, who: str, *, threads: int) -> None:
+    """Append from many threads; every other one has a log object of its own."""
+    shared = AuditLog(path)
+
+    def append(number: int) -> None:
+        log = shared if number % 2 else AuditLog(path)
+        for count in range(EACH):
+            log.append("x", {"who": f"{who}-{number}", "count": count})
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(append, range(threads)))

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from mini_harness.audit import AuditLog
 from mini_harness.audit_entry import Tip, forged, read_entry, speakable
 from mini_harness.audit_sink import Audit
-from mini_harness.frozen import NotJson
+from mini_harness.events import Event, EventType
+from mini_harness.frozen import NotJson, freeze
 from mini_harness.policy import Policy
 from mini_harness.redact import MASK, hide
 from mini_harness.retry import Retry
@@ -271,6 +272,25 @@ def test_secrets_are_masked_before_anything_is_hashed(tmp_path: Path) -> None:
         assert b"hunter2" not in path.read_bytes()
     assert log.told(entry)["text"] == f"it is {MASK}"
     assert log.verify()
+
+
+def test_a_late_result_is_there_and_a_changed_observation_is_not(tmp_path: Path) -> None:
+    """C43: what happened, and not what the model was told about it afterwards"""
+    log = AuditLog(tmp_path / "audit.jsonl")
+    sink = Audit(log)
+    end = {"role": "tool", "tool": "slow", "call_id": "c1", "is_error": True}
+    told = [
+        (EventType.TOOL_ERROR, {**end, "tool_result": "timed out"}),
+        (EventType.LATE_RESULT, {**end, "tool_result": "came late", "is_error": False}),
+        (EventType.TOOL_ERROR, {**end, "tool_result": "go on without", "replaces": True}),
+        (EventType.LATE_RESULT, {**end, "tool_result": "broke late"}),
+    ]
+    for number, (kind, data) in enumerate(told, 1):
+        sink(Event("run-1", number, 1, kind, 0.0, 1.5, freeze(data)))
+    entries = list(log.entries())
+    assert [each.action for each in entries] == ["tool_error", "tool_result", "tool_error"]
+    assert [each.data.get("error") for each in entries] == ["timed out", None, "broke late"]
+    assert {each.timestamp for each in entries} == {1500}
 
 
 # --- how it gets to the disk --------------------------------------------------------------------

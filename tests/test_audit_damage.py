@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -160,6 +161,30 @@ def test_every_tail_that_is_cut_off_is_seen(log: AuditLog) -> None:
         assert f"{COUNT - left} of them are gone" in str(check)
 
 
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda lines: lines[:2] + lines[3:], "Line 3 .* removed, moved or put in"),
+        (lambda lines: [*lines[:3], *lines[2:]], "Line 4 .* removed, moved or put in"),
+        (lambda lines: [lines[0].replace(b"s1", b"s2"), *lines[1:]], "Line 1 .* so it was changed"),
+        (lambda lines: [lines[0].replace(b'"h', b'"x":1,"h'), *lines[1:]], "Line 1 .* its fields"),
+        (lambda lines: [lines[0].replace(b":1,", b': "1",'), *lines[1:]], "Line 1 .* another type"),
+    ],
+)
+def test_damage_is_called_what_it_is(log: AuditLog, damage: Damage, says: str) -> None:
+    """C42: for whoever has to find out what happened"""
+    log.path.write_bytes(b"".join(damage(lines_of(log))))
+    assert re.search(says, str(log.check()))
+
+
+def test_an_entry_of_another_chain_is_called_that(log: AuditLog) -> None:
+    """C40: right in itself, and with the right index"""
+    line = chain_on(log, prev_hash="f" * 64)
+    log.path.write_bytes(log.path.read_bytes() + line)
+    assert "Line 201" in str(log.check())
+    assert "doesn't name the hash of the entry before" in str(log.check())
+
+
 # --- other damage -------------------------------------------------------------------------------
 
 
@@ -249,7 +274,16 @@ def test_a_line_that_is_no_entry_is_refused(log: AuditLog, line: bytes) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"more": 1}, {"index": 201.0}, {"timestamp": True}, {"timestamp": "1"}, {"data": [1]}],
+    [
+        {"more": 1},
+        {"index": 201.0},
+        {"timestamp": 1.5},
+        {"timestamp": "1"},
+        {"action": 5},
+        {"data": [1]},
+        {"action": "erased", "data": {}},
+        {"data": {"sealed": [1]}},
+    ],
     ids=str,
 )
 def test_an_entry_of_another_shape_is_refused_though_its_hash_fits(

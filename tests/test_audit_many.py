@@ -15,31 +15,18 @@ from mini_harness.audit import AuditLog
 from mini_harness.audit_file import AuditIsBusy
 from mini_harness.audit_sink import Audit
 from mini_harness.tools.builds import TOOLS
-from tests.audits import filled, independent
+from tests.audits import EACH, filled, independent, write
 from tests.conftest import ROOT
 from tests.loops import DONE, call, harness
 
-THREADS, EACH = 32, 5
+THREADS = 32
 PROCESSES, THREADS_OF_ONE = 4, 8
 
 WRITER = """
 import sys
-from tests.test_audit_many import write
+from tests.audits import write
 write(sys.argv[1], sys.argv[2], threads=8)
 """
-
-
-def write(path: str, who: str, *, threads: int) -> None:
-    """Append from many threads; every other one has a log object of its own."""
-    shared = AuditLog(path)
-
-    def append(number: int) -> None:
-        log = shared if number % 2 else AuditLog(path)
-        for count in range(EACH):
-            log.append("x", {"who": f"{who}-{number}", "count": count})
-
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(append, range(threads)))
 
 
 def whole(log: AuditLog, writers: int) -> None:
