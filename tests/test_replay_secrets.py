@@ -127,6 +127,26 @@ def test_a_secret_that_one_exchange_gives_away_is_hidden_in_all(order: int, tmp_
     assert KEY not in path.read_text(encoding="utf-8")
 
 
+def test_what_a_hand_wrote_into_a_recording_is_cleaned_when_it_is_saved(tmp_path: Path) -> None:
+    recorder = Recorder(ScriptedModel([0, 1]))
+    recorder.decide(seen("it says SOMETHING"), [])
+    recorder.decide(seen({"x-api-key": "none"}), [])
+    text = json.dumps(recorder.cassette.to_list())
+    lines = json.loads(text.replace("SOMETHING", KEY).replace(MASK, KEY).replace("none", KEY))
+    assert json.dumps(lines).count(KEY) == 2
+    assert KEY not in json.dumps(Cassette.from_list(lines).to_list())
+
+
+def test_a_secret_that_the_environment_got_later_is_hidden_when_it_is_saved(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    recorder = Recorder(ScriptedModel([Final("ok")]))
+    recorder.decide(seen(f"it says {KEY}"), [])
+    monkeypatch.setenv("FARM_API_KEY", KEY)
+    recorder.cassette.save(tmp_path / "tape.jsonl")
+    assert KEY not in (tmp_path / "tape.jsonl").read_text(encoding="utf-8")
+
+
 def test_what_was_saved_before_its_secret_was_known_is_cleaned_when_it_is_saved_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
