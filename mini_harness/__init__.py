@@ -67,6 +67,22 @@ if TYPE_CHECKING:
     from mini_harness.faults import Faults as Faults
     from mini_harness.faults import ProcessCut as ProcessCut
     from mini_harness.frozen import NotJson as NotJson
+    from mini_harness.gate import Gate as Gate
+    from mini_harness.gate import GateFinding as GateFinding
+    from mini_harness.gate import GateResult as GateResult
+    from mini_harness.gate import GateRule as GateRule
+    from mini_harness.gate import GateVerdict as GateVerdict
+    from mini_harness.gate_baseline import CostRise as CostRise
+    from mini_harness.gate_baseline import NoRegression as NoRegression
+    from mini_harness.gate_file import BadGate as BadGate
+    from mini_harness.gate_file import load_gate as load_gate
+    from mini_harness.gate_rules import Cost as Cost
+    from mini_harness.gate_rules import Coverage as Coverage
+    from mini_harness.gate_rules import Flaky as Flaky
+    from mini_harness.gate_rules import Forbidden as Forbidden
+    from mini_harness.gate_rules import PassRate as PassRate
+    from mini_harness.gate_rules import Steps as Steps
+    from mini_harness.gate_rules import VerifiedShare as VerifiedShare
     from mini_harness.history import History as History
     from mini_harness.history import HistoryError as HistoryError
     from mini_harness.hook import Block as Block

@@ -39,6 +39,10 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace, rest: lis
             from mini_harness.course import build
 
             return build.main(rest)
+        case "gate":
+            from mini_harness import gate_command
+
+            return gate_command.main(rest)
         case command:
             if rest:
                 parser.error(f"{command} doesn't know {' '.join(rest)}")
@@ -76,7 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     _add(commands, "progress", "which exercises pass")
     _add(commands, "update", "get newer versions of the lessons; your changes stay")
     _add(commands, "doctor", "look for what could keep the lessons from running")
-    # These two read their own arguments, --help too.
+    # These read their own arguments, --help too.
+    commands.add_parser("gate", help="judge a corpus of cases by rules", add_help=False)
     commands.add_parser("demo", help="the lessons' story, run in the terminal", add_help=False)
     commands.add_parser("build", help="build the notebooks from lessons/", add_help=False)
     return parser

@@ -126,6 +126,23 @@ _V5: dict[str, tuple[str, ...]] = {
     "mini_harness.results": ("CaseOutcome", "CaseResult", "FailureKind", "Report"),
 }
 
+_V6: dict[str, tuple[str, ...]] = {
+    "mini_harness.gate_figures": (),
+    "mini_harness.gate": ("Gate", "GateFinding", "GateResult", "GateRule", "GateVerdict"),
+    "mini_harness.gate_rules": (
+        "Cost",
+        "Coverage",
+        "Flaky",
+        "Forbidden",
+        "PassRate",
+        "Steps",
+        "VerifiedShare",
+    ),
+    "mini_harness.gate_baseline": ("CostRise", "NoRegression"),
+    "mini_harness.gate_report": (),
+    "mini_harness.gate_file": ("BadGate", "load_gate"),
+}
+
 _V0B: dict[str, tuple[str, ...]] = {
     "mini_harness.tools.places": (),
     "mini_harness.tools.diff": (),
@@ -212,6 +229,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
         ),
         "v4": Step("v4", LADDER["v4"], MappingProxyType(_V4), ("Verify",), ("Audit",)),
         "v5": Step("v5", LADDER["v5"], MappingProxyType(_V5), ("Faults",)),
+        "v6": Step("v6", LADDER["v6"], MappingProxyType(_V6)),
     }
 )
 """The steps that exist, in their order."""
