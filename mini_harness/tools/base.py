@@ -7,10 +7,12 @@ these declarations. Nothing is guessed from names.
 
 from __future__ import annotations
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -139,8 +141,14 @@ class BaseTool(ABC):
 
     def to_api_schema(self) -> ToolSchema:
         """The contract shown to the model, generated from ``input_model`` (SEEDS B05)."""
-        schema = _closed(self.input_model.model_json_schema())
+        schema = json.loads(_schema_of(self.input_model))
         return {"name": self.name, "description": self.description, "input_schema": schema}
+
+
+@lru_cache(maxsize=1024)
+def _schema_of(model: type[BaseModel]) -> str:
+    """As text, since whoever gets a schema may change it. To make one takes half a millisecond."""
+    return json.dumps(_closed(model.model_json_schema()))
 
 
 _VALUES = ("default", "const", "enum", "examples")
