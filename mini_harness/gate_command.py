@@ -14,18 +14,23 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
-from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
+from mini_harness.corpus import Corpus
 from mini_harness.gate import Gate, GateResult, GateVerdict
 from mini_harness.gate_file import BadGate, Baseline, load_baseline, load_gate, load_report
 from mini_harness.gate_report import to_json, to_junit, to_markdown, to_text
+from mini_harness.regression import run_corpus
 from mini_harness.results import FailureKind, Report
 from mini_harness.visible import visible
 
 COULD_NOT_JUDGE = GateVerdict.INCONCLUSIVE.exit_code
+
+RULES, BASELINE = "gate.toml", "baseline.json"
+
+REPEATS = 2
+"""The least by which a flaky case can show."""
 
 SHIPPED = Path(__file__).with_name("cases")
 """The corpus that comes with the package."""
@@ -65,16 +70,18 @@ def _judge(options: argparse.Namespace) -> int:
 def _results(options: argparse.Namespace) -> Report:
     if options.results:
         return _only(load_report(options.results), options.kind)
-    corpus: Any = import_module("mini_harness.corpus").Corpus
-    run_corpus: Any = import_module("mini_harness.regression").run_corpus
-    chosen = corpus.load(options.corpus or SHIPPED, kinds=options.kind or None)
+    chosen = Corpus.load(options.corpus or SHIPPED, kinds=options.kind)
+    if options.corpus is None:
+        # Where it lies is another place on each machine.
+        chosen = replace(chosen, source="the corpus that is shipped")
     with ExitStack() as stack:
         executor = None
         if options.processes:
             pool = ProcessPoolExecutor(options.processes, mp_context=get_context("spawn"))
             executor = stack.enter_context(pool)
-        report: Report = run_corpus(chosen, repeats=options.repeats or 1, executor=executor)
-    return report
+        return run_corpus(
+            chosen, repeats=options.repeats or REPEATS, harness=options.harness, executor=executor
+        )
 
 
 def _baseline(options: argparse.Namespace, report: Report) -> Baseline | None:
@@ -159,19 +166,32 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("corpus", nargs="?", type=Path, metavar="CORPUS", help="default: the one that is shipped")
     add("--results", type=Path, metavar="FILE", help="judge these results, and run nothing")
-    add("--rules", type=Path, default=Path("gate.toml"), metavar="FILE", help="default: gate.toml")
-    add("--baseline", type=Path, metavar="FILE", help="results to compare with")
+    beside = "beside the corpus, else here"
+    add("--rules", type=Path, metavar="FILE", help=f"default: {RULES} {beside}")
+    add("--baseline", type=Path, metavar="FILE", help=f"default: {BASELINE} beside the corpus")
     add("--update-baseline", action="store_true", help="if they pass, these become the baseline")
     add("--report", type=Path, metavar="FILE", help="write a summary in Markdown")
     add("--junit", type=Path, metavar="FILE", help="write JUnit XML")
     add("--json", type=Path, metavar="FILE", help="write everything as JSON")
     add("--kind", type=_kind, action="append", default=[], metavar="KIND", help="only these")
-    add("--repeats", type=_number, metavar="N", help="how often each case runs (default: 1)")
+    add(
+        "--repeats",
+        type=_number,
+        metavar="N",
+        help=f"how often each case runs (default: {REPEATS})",
+    )
+    add("--harness", metavar="MODULE:FUNCTION", help="run all cases with this one")
     add("--processes", type=_number, metavar="N", help="run over so many processes")
     add("--allow-empty", action="store_true", help="no case at all is a pass, too")
     options = parser.parse_args(argv)
-    if options.results and (options.corpus or options.repeats or options.processes):
-        parser.error("--results runs nothing: leave out CORPUS, --repeats and --processes")
+    runs_something = options.corpus, options.repeats, options.processes, options.harness
+    if options.results and any(runs_something):
+        parser.error("--results runs nothing: leave out CORPUS, --repeats, --harness, --processes")
+    folder = Path() if options.results else options.corpus or SHIPPED
+    if options.rules is None:
+        options.rules = folder / RULES if (folder / RULES).is_file() else Path(RULES)
+    if options.baseline is None and not options.results and (folder / BASELINE).is_file():
+        options.baseline = folder / BASELINE
     if options.update_baseline and (options.baseline is None or options.kind):
         parser.error("--update-baseline needs --baseline, and all kinds: leave out --kind")
     return options
