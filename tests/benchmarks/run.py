@@ -25,7 +25,7 @@ from mini_harness.protocol import Decision, Final, Message, ToolCall
 from mini_harness.tools.base import Tool, ToolSchema
 from mini_harness.tools.function import function_tool
 from mini_harness.trace import Trace
-from tests.benchmarks import audit, durability
+from tests.benchmarks import audit, durability, regression
 
 ROUNDS = 12
 IMPORTS = 5
@@ -174,6 +174,7 @@ def measure() -> list[Line]:
         Line("import mini_harness, in import pydantic", ours / pydantic, *IMPORT),
         *(Line(what, value, *bounds) for what, value, bounds in durability.measure()),
         *(Line(what, value, *bounds) for what, value, bounds in audit.measure()),
+        *(Line(what, value, *bounds) for what, value, bounds in regression.measure()),
     ]
 
 
