@@ -11,7 +11,7 @@ import errno
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mini_harness.audit_entry import AuditDamaged, Tip
@@ -60,14 +60,18 @@ class AuditFiles:
         Raises AuditDamaged if there is only a head that counts entries, and OSError.
         """
         with explaining(self.log, "opened"):
-            try:
+            with suppress(FileNotFoundError):
                 return os.open(self.log, _APPEND)
-            except FileNotFoundError:
-                if (head := self.read_head()) is not None and head.count:
-                    why = f"it is gone, and its head counts {head.count} entries"
-                    raise AuditDamaged(self.log, 0, why) from None
+            head = self.read_head()
+            if head is None or not head.count:
                 self.log.parent.mkdir(parents=True, exist_ok=True)
                 return os.open(self.log, _APPEND | os.O_CREAT, 0o600)
+            # A head never counts before there is a log: somebody has made it just now, or it is
+            # gone.
+            with suppress(FileNotFoundError):
+                return os.open(self.log, _APPEND)
+            why = f"it is gone, and its head counts {head.count} entries"
+            raise AuditDamaged(self.log, 0, why)
 
     @contextmanager
     def locked(self, patience: float) -> Iterator[int]:

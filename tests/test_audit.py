@@ -101,6 +101,24 @@ def test_any_text_is_one_line_and_verifies(tmp_path: Path, text: str) -> None:
     assert len(independent(log)) == 2
 
 
+def test_an_entry_may_be_longer_than_what_is_read_at_a_time(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.jsonl", erasable=["long"])
+    for size in (1, 300_000, 1):
+        log.append("x", {"long": ["yyyy"] * size, "plain": ["zzzz"] * size})
+    assert AuditLog(log.path).append("x", {}).index == 4
+    assert log.check().entries == 4
+    assert log.verify()
+
+
+def test_where_the_system_takes_less_at_a_time_all_of_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """report S07: as when a disk is almost full"""
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:7]))
+    assert len(independent(filled(tmp_path, 2))) == 2
+
+
 def test_time_is_in_milliseconds_and_now_unless_said(tmp_path: Path) -> None:
     """C40"""
     log = AuditLog(tmp_path / "audit.jsonl")

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -254,6 +255,17 @@ def test_an_edit_in_the_middle_is_seen_by_who_appends_next(log: AuditLog) -> Non
         log.append("x", {})
 
 
+def test_an_edit_of_the_last_entry_that_one_knows_is_seen_though_others_went_on(
+    log: AuditLog,
+) -> None:
+    """C47: from there on it reads what the others wrote, and not what was before"""
+    AuditLog(log.path).append("x", {})
+    data = log.path.read_bytes()
+    log.path.write_bytes(data.replace("n° 200".encode(), "n° 201".encode(), 1))
+    with pytest.raises(AuditDamaged, match="Line 200"):
+        log.append("x", {})
+
+
 @pytest.mark.parametrize("cut", [1, 2, 50])
 def test_a_torn_tail_is_called_torn_and_refused(log: AuditLog, cut: int) -> None:
     """C48, report D07: it isn't the one thing that is put right"""
@@ -336,6 +348,24 @@ def test_exactly_one_entry_that_the_head_does_not_count_is_taken_in_at_the_start
     assert log.append("x", {}).index == COUNT + 1
     assert len(independent(log)) == COUNT + 1
     assert AuditLog(log.path).start().repairs == []
+
+
+def test_an_entry_is_on_the_disk_before_the_head_counts_it(
+    log: AuditLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C45, C48: whoever was interrupted may not have come to that"""
+    behind(log, 1)
+    head, synced = log.path.with_suffix(".head"), []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append((os.fstat(descriptor).st_ino, head.read_bytes()))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    before = head.read_bytes()
+    AuditLog(log.path).start()
+    assert (log.path.stat().st_ino, before) in synced
 
 
 def test_the_very_first_entry_is_taken_in_too(tmp_path: Path) -> None:

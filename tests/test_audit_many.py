@@ -65,6 +65,27 @@ def test_4_processes_with_8_threads_each_lose_double_and_reorder_nothing(tmp_pat
     whole(log, PROCESSES * THREADS_OF_ONE)
 
 
+def test_two_who_make_a_log_at_the_same_moment_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C46: one looks and finds none, and before it looks again the other has appended"""
+    log, real, others = AuditLog(tmp_path / "audit.jsonl"), os.open, [1]
+
+    def slow(path: Path, *options: int) -> int:
+        try:
+            return real(path, *options)
+        except FileNotFoundError:
+            if others and path == log.path:
+                others.clear()
+                AuditLog(log.path).append("x", {"who": "other"})
+            raise
+
+    monkeypatch.setattr(os, "open", slow)
+    assert log.append("x", {"who": "one"}).index == 2
+    assert not others
+    assert log.verify()
+
+
 def test_many_runs_share_a_log_and_each_is_there_in_its_order(tmp_path: Path) -> None:
     """C43, C46: one sink for all, and one for each"""
     log = AuditLog(tmp_path / "audit.jsonl")
