@@ -1,6 +1,6 @@
 """Only a clear yes of all rules is a pass."""
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from decimal import Decimal
 from typing import Any
 
@@ -68,6 +68,8 @@ def test_the_rate_is_over_all_selected_and_an_error_is_no_pass() -> None:
     """report G05: 1 pass, 9 errors; 9 passes, 1 skipped; nothing is left out"""
     broken = judged(report(*"PEEEEEEEEE"))
     assert (broken.verdict, str(broken.rate)) == (INCONCLUSIVE, "1/10")
+    assert broken.findings[0].details[0] == "case-1: error"
+    assert len(broken.findings[0].details) == 9
     skipped = judged(report(*"PPPPPPPPPS"))
     assert (skipped.verdict, str(skipped.rate)) == (INCONCLUSIVE, "9/10")
     assert "1 of 10 runs of 10 cases (1 skipped)" in skipped.findings[0].says
@@ -90,6 +92,13 @@ def test_one_failure_outweighs_all_and_one_doubt_all_passes() -> None:
 def test_a_gate_without_rules_is_refused() -> None:
     with pytest.raises(ValueError, match="would let everything through"):
         Gate([])
+
+
+def test_what_was_found_and_what_was_asked_cannot_be_changed_afterwards() -> None:
+    result = judged(report("F"))
+    for frozen in (result, result.findings[0], PassRate(1), Steps(1), NoRegression(None)):
+        with pytest.raises(FrozenInstanceError):
+            frozen.verdict = PASS  # type: ignore[misc, union-attr]
 
 
 class Raises:

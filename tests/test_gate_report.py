@@ -111,7 +111,9 @@ def test_a_page_with_thousands_of_failures_stays_one_that_can_be_read() -> None:
 
 
 def test_the_page_says_verdict_rate_rules_and_whom_they_blame() -> None:
-    page = to_markdown(judged(report(*"PPF"), PassRate(Decimal("0.67"))))
+    found = replace(report(*"PPF"), notes=("one was slow",))
+    page = to_markdown(judged(found, PassRate(Decimal("0.67"))))
+    assert page.endswith("\n- Note: <code>one was slow</code>\n")
     assert page.startswith("## Quality gate: ❌ fail\n")
     assert "2/3=0.6667, at least 0.67 is asked." in page
     assert "- <code>case-2: failed</code>" in page

@@ -139,8 +139,18 @@ def test_the_verified_share_is_of_the_answers_and_silence_is_not_verified() -> N
     assert answer.details == ("b: partly", "c: nobody verified it")
     assert verdict(VerifiedShare(0.34), four) is FAIL
     assert verdict(VerifiedShare(0.5), of(one("P", status="stopped"))) is INCONCLUSIVE
+    none = Tally(of(one("P", status="stopped")), allow_empty=True)
+    assert VerifiedShare(0).judge(none).verdict is INCONCLUSIVE
     broken = of(one(name="a", **done, standing="verified"), one("E", "b", standing="verified"))
     assert verdict(VerifiedShare(1), broken) is INCONCLUSIVE
+
+
+def test_a_rule_without_a_gate_does_not_pass_an_empty_report_either() -> None:
+    """report G01"""
+    for rule in (PassRate(0), VerifiedShare(0), Flaky(1)):
+        assert verdict(rule, report()) is INCONCLUSIVE
+        assert rule.judge(Tally(report(), allow_empty=True)).verdict is PASS
+    assert Tally(of(one(), repeats=0)).total == 1
 
 
 def test_a_case_that_sometimes_passes_is_flaky_and_one_run_does_not_tell() -> None:
@@ -148,6 +158,7 @@ def test_a_case_that_sometimes_passes_is_flaky_and_one_run_does_not_tell() -> No
     assert (answer.verdict, answer.details) == (PASS, ("case-0",))
     assert verdict(Flaky(0.24), report("PF", "PP", "FF", "PP")) is FAIL
     assert verdict(Flaky(0), report(*"PPF")) is INCONCLUSIVE
+    assert verdict(Flaky(1), report("F")) is PASS
     assert "repeat them" in finding(Flaky(0), report("P")).says
 
 
