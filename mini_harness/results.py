@@ -92,8 +92,9 @@ class CaseResult:
             | {
                 "outcome": CaseOutcome(found["outcome"]),
                 "kind": FailureKind(found["kind"]),
-                "reasons": tuple(found["reasons"]),
-                "calls": tuple(found["calls"]),
+                "reasons": _texts("reasons", found["reasons"]),
+                "calls": _texts("calls", found["calls"]),
+                **{name: _count(name, found[name]) for name in _COUNTS},
                 "cost": None if cost is None else Decimal(cost),
             }
         )
@@ -145,7 +146,24 @@ class Report:
             if found["schema_version"] != SCHEMA_VERSION:
                 raise ValueError(f"schema_version is {found['schema_version']!r}")
             results = [CaseResult.from_dict(each) for each in found["results"]]
-            about = found["selected"], found["source"], found["repeats"], found["notes"]
+            selected, notes = (_texts(name, found[name]) for name in ("selected", "notes"))
+            about = selected, str(found["source"]), _count("repeats", found["repeats"]), notes
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise ValueError(f"This is no report: {type(error).__name__}: {error}.") from error
         return cls.of(results, *about)
+
+
+_COUNTS = ("repeat", "steps", "input_tokens", "output_tokens")
+
+
+def _texts(name: str, found: object) -> tuple[str, ...]:
+    """A text would pass for a list of letters, and hide a forbidden call."""
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise TypeError(f"{name} must be a list of texts")
+    return tuple(found)
+
+
+def _count(name: str, found: object) -> int:
+    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+        raise TypeError(f"{name} must be a whole number from 0 on")
+    return found
