@@ -179,7 +179,7 @@ class Cassette:
     def _replace(self, path: Path, lines: Iterable[str]) -> None:
         beside = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            with beside.open("xb") as file:
+            with beside.open("wb") as file:
                 file.writelines(f"{line}\n".encode() for line in (_line(self.head), *lines))
             beside.replace(path)
         finally:

@@ -98,7 +98,7 @@ def _fields(reply: Turn | Final | ToolCall) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in fields(reply):
         value = getattr(reply, field.name)
-        if field.name == "type" or (value == field.default and type(value) is type(field.default)):
+        if field.name == "type" or value == field.default:
             continue
         if isinstance(value, Usage):
             value = asdict(value)

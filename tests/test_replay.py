@@ -175,6 +175,13 @@ def test_an_error_of_anybody_else_keeps_its_text_and_whether_it_may_pass() -> No
     )
 
 
+def test_what_an_error_of_anybody_else_cost_and_how_long_it_asks_to_wait_is_kept() -> None:
+    error = Flaky("hm")
+    error.retry_after, error.usage = 4, Usage(5, 6)  # type: ignore[attr-defined]
+    again: Any = asked(ReplayModel(recorded(error)))
+    assert (again.retry_after, again.usage) == (4, Usage(5, 6))
+
+
 def test_equal_requests_get_their_answers_in_order_and_then_a_miss() -> None:
     """report C01"""
     replay = ReplayModel(recorded("bar", "whee"))
@@ -301,23 +308,25 @@ def test_what_cannot_be_asked_for_a_turn_cannot_be_recorded() -> None:
         Recorder("gpt")  # type: ignore[arg-type]
 
 
-SCALARS = st.none() | st.booleans() | st.integers(-99, 99) | st.text(max_size=12)
-KEYS = st.text(max_size=5)
+# No text of these can be, or name, a secret.
+LETTERS = "abc0 €⟦⟧/\u2028\x00"
+SCALARS = st.none() | st.booleans() | st.integers(-99, 99) | st.text(LETTERS, max_size=12)
+KEYS = st.text(LETTERS, max_size=5)
 JSON = st.recursive(
     SCALARS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=8,
 )
-CALLS = st.builds(ToolCall, st.text(min_size=1, max_size=5), JSON, st.text(max_size=4))
+CALLS = st.builds(ToolCall, st.just("look") | KEYS, JSON, KEYS)
 TURNS = (
-    st.builds(Final, JSON, st.none() | st.text(max_size=5), st.none() | st.builds(Usage), raw=JSON)
+    st.builds(Final, JSON, st.none() | KEYS, st.none() | st.builds(Usage), raw=JSON)
     | st.builds(Turn, st.lists(CALLS, min_size=1, max_size=3).map(tuple), raw=JSON)
     | CALLS
     | JSON
 )
 
 
-@given(st.lists(st.tuples(st.lists(st.text(max_size=6), max_size=3), TURNS), max_size=8))
+@given(st.lists(st.tuples(st.lists(KEYS, max_size=3), TURNS), max_size=8))
 def test_any_recording_replays_in_order_also_from_its_text(exchanges: list[Any]) -> None:
     recorder = Recorder(ScriptedModel([reply for _, reply in exchanges]))
     asked_for = [[{"role": "user", "content": text} for text in texts] for texts, _ in exchanges]

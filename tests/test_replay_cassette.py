@@ -126,6 +126,18 @@ def test_what_no_recorder_wrote_is_refused_with_its_line(
         ReplayModel(path)
 
 
+def test_true_is_no_number_of_messages_though_python_takes_it_for_one() -> None:
+    with pytest.raises(DamagedCassette, match=r"Line 3 of .* keep is True"):
+        Cassette.from_list([HEADS, FINE, changed(FINE, keep=True)])
+
+
+def test_a_save_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        Cassette().save(tmp_path / "folder")
+    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+
+
 @pytest.mark.parametrize(
     ("data", "number"),
     [

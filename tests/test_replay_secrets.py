@@ -44,7 +44,7 @@ def test_no_value_of_a_header_is_in_the_file_and_it_replays(
 ) -> None:
     """report C04: headers in any case, a cookie that is set, the key in address and body; also
     after it was loaded and saved without what is unused"""
-    body = f"GET https://a.example/v1?key={QUERY}&n=1 answered: your key {KEY} and {TOKEN} are fine"
+    body = f"GET https://a.example/v1?key={QUERY}&n=1: your {QUERY}, {KEY} and {TOKEN} are fine"
     history = seen(headers if place == "result" else body)
     if place in ("metadata", "raw"):
         history[1][place] = {"sent": headers}
@@ -93,10 +93,46 @@ def test_a_secret_of_the_environment_is_hidden_and_in_a_schema_too(
     )
 
 
+def test_a_secret_that_is_another_one_each_time_is_no_matter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """report C04: replay still matches"""
+
+    def history(crumb: str, key: str) -> Any:
+        return seen(f"Set-Cookie: sid={crumb}\nkey {key}", metadata={"password": crumb})
+
+    monkeypatch.setenv("FARM_API_KEY", KEY)
+    recorder = Recorder(ScriptedModel(["yes"]))
+    recorder.decide(history(CRUMB, KEY), [])
+    monkeypatch.setenv("FARM_API_KEY", TOKEN)
+    assert ReplayModel(recorder.cassette).decide(history(QUERY, TOKEN), []) == "yes"
+
+
 def test_a_schema_that_names_a_password_stays_a_schema() -> None:
     schema = {"properties": {"password": {"type": "string"}, "cookie": {"type": "string"}}}
     tools = [{"name": "login", "description": "Log in.", "input_schema": schema}]
     assert Request(seen("ok"), tools).tools == tools
+    recorder = Recorder(ScriptedModel(["ok"]))
+    recorder.decide(seen("ok"), tools)
+    assert recorder.cassette.to_list()[1]["tools"] == tools
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"https://a.example/back?state=1&code={QUERY}",
+        f"https://a.example/f?X-Amz-Signature={'a' * 20}",
+        "x-api-key: openthedoorplease",
+        "AUTHORIZATION: Basic openthedoorplease",
+        "Cookie: theme=openthedoorplease",
+    ],
+)
+def test_a_value_that_is_a_mere_word_is_hidden_where_it_stands(text: str) -> None:
+    recorder = Recorder(ScriptedModel([text]))
+    recorder.decide(seen("ok"), [])
+    reply = ReplayModel(recorder.cassette).decide(seen("ok"), [])
+    assert MASK in reply
+    assert not [each for each in (QUERY, "a" * 20, "openthedoorplease") if each in reply]
 
 
 def test_a_secret_that_only_the_answer_gives_away_is_hidden_in_its_request_too() -> None:

@@ -37,7 +37,7 @@ def key(text: str, **more: Any) -> str:
     return Request(seen(text, **more), []).key
 
 
-TMP = "/" + "tmp"  # No folder of a machine stands in this project.
+TMP = "/tmp"
 ID, OTHER_ID = "3f2b8c1e-0d4a-4f6b-9c7d-1a2b3c4d5e6f", "9a8b7c6d-5e4f-4a3b-8c2d-1e0f9a8b7c6d"
 
 
@@ -104,6 +104,11 @@ def test_the_order_of_keys_is_no_matter() -> None:
     one = key("ok", a=f"at {ID}", b=f"and {OTHER_ID}")
     assert one == key("ok", b=f"and {OTHER_ID}", a=f"at {ID}")
     assert one != key("ok", a=1)
+
+    def failed(**more: str) -> str:
+        return Request([{"role": "tool", **more}], []).key
+
+    assert failed(error=ID, tool_result=OTHER_ID) == failed(tool_result=OTHER_ID, error=ID)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +206,13 @@ def test_an_answer_says_again_what_is_volatile_here_and_keeps_what_only_looks_li
     expected = reply(OTHER_ID, f"{TMP}/bb/c")
     expected["output"][0] = expected["output"][0].replace(f"{TMP}/bb/c2", f"{TMP}/a2")
     assert again == expected
+
+
+def test_of_a_folder_and_one_within_it_the_inner_one_is_meant() -> None:
+    recorder = Recorder(ScriptedModel([f"{TMP}/a/b/x.py"]))
+    recorder.decide(seen(f"{TMP}/a and {TMP}/a/b"), [])
+    replay = ReplayModel(recorder.cassette)
+    assert replay.decide(seen(f"{TMP}/c and {TMP}/d"), []) == f"{TMP}/d/x.py"
 
 
 def test_an_id_as_short_as_a_word_is_not_taken_for_what_an_answer_says() -> None:
