@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 BLOCKS = re.findall(
     r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
 )
-LAST_WORDS = ["2 + 3 is 5.", "Done."]
+LAST_WORDS = ["2 + 3 is 5.", "Done.", "Kept as looks-at-one-build.case.json"]
 """What the blocks print of their runs, in order."""
 
 
