@@ -22,6 +22,7 @@ from mini_harness.retry import Retry
 from mini_harness.run import Run
 from mini_harness.tools.call import Call
 from mini_harness.tools.function import FunctionTool
+from tests.conftest import ROOT
 
 CORPUS = Corpus.load(SHIPPED)
 
@@ -160,6 +161,11 @@ def test_every_case_is_broken_once_and_every_kind_of_failure_has_one() -> None:
     assert set(CORPUS.ids) == {*BROKEN, *UNANSWERED}
     assert {each.kind for each in CORPUS.cases} == set(FailureKind)
     assert {tag for each in CORPUS.cases for tag in each.tags} == {"v0", "v1", "v2", "v3", "v4"}
+
+
+def test_the_readme_says_how_many_there_are() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{len(CORPUS)} cases come with the package" in readme
 
 
 def test_a_fault_that_never_comes_makes_a_case_say_nothing() -> None:
