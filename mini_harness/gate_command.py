@@ -22,7 +22,7 @@ from mini_harness.gate import Gate, GateResult, GateVerdict
 from mini_harness.gate_file import BadGate, Baseline, load_baseline, load_gate, load_report
 from mini_harness.gate_report import to_json, to_junit, to_markdown, to_text
 from mini_harness.regression import run_corpus
-from mini_harness.results import FailureKind, Report
+from mini_harness.results import CaseResult, FailureKind, Report
 from mini_harness.visible import visible
 
 COULD_NOT_JUDGE = GateVerdict.INCONCLUSIVE.exit_code
@@ -80,8 +80,19 @@ def _results(options: argparse.Namespace) -> Report:
             pool = ProcessPoolExecutor(options.processes, mp_context=get_context("spawn"))
             executor = stack.enter_context(pool)
         return run_corpus(
-            chosen, repeats=options.repeats or REPEATS, harness=options.harness, executor=executor
+            chosen,
+            repeats=options.repeats or REPEATS,
+            harness=options.harness,
+            executor=executor,
+            journal=options.journal,
+            progress=_count if sys.stderr.isatty() else None,
         )
+
+
+def _count(result: CaseResult, done: int, whole: int) -> None:
+    """Where a person watches, one line that is written over."""
+    sys.stderr.write(f"\r{done} of {whole} runs" + ("\n" if done == whole else ""))
+    sys.stderr.flush()
 
 
 def _baseline(options: argparse.Namespace, report: Report) -> Baseline | None:
@@ -182,11 +193,13 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     )
     add("--harness", metavar="MODULE:FUNCTION", help="run all cases with this one")
     add("--processes", type=_number, metavar="N", help="run over so many processes")
+    add("--journal", type=Path, metavar="FILE", help="keep what is done, and go on from there")
     add("--allow-empty", action="store_true", help="no case at all is a pass, too")
     options = parser.parse_args(argv)
-    runs_something = options.corpus, options.repeats, options.processes, options.harness
-    if options.results and any(runs_something):
-        parser.error("--results runs nothing: leave out CORPUS, --repeats, --harness, --processes")
+    of_a_run = "corpus", "repeats", "processes", "harness", "journal"
+    if options.results and any(getattr(options, name) for name in of_a_run):
+        others = ", ".join(f"--{name}" for name in of_a_run[1:])
+        parser.error(f"--results runs nothing: leave out CORPUS, {others}")
     folder = Path() if options.results else options.corpus or SHIPPED
     if options.rules is None:
         options.rules = folder / RULES if (folder / RULES).is_file() else Path(RULES)

@@ -100,8 +100,9 @@ def run_corpus(
     """Run all cases, each ``repeats`` times, and report what came of them.
 
     ``executor`` may be any of concurrent.futures, or Dask's ``client.get_executor()``; for
-    processes, name the harness by text. With a ``journal``, what is done is kept there, and a case
-    that hasn't changed since isn't run again: so a long run that was interrupted goes on.
+    processes, name the harness by text. A ``journal`` is a file that keeps what is done until all
+    is. A run that was interrupted goes on there, but for cases that have changed since. Nobody can
+    tell whether the harness has: then remove the file.
 
     Raises ValueError for less than one repeat, and what ``executor`` or the journal's file raises.
     """
@@ -119,6 +120,7 @@ def run_corpus(
         results.append(result)
         if progress is not None:
             progress(result, len(results), whole)
+    done.end()
     return Report.of(results, corpus.ids, corpus.source, repeats)
 
 
@@ -174,6 +176,11 @@ class Journal:
         with self._path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(("" if self._ends_well else "\n") + json.dumps(line) + "\n")
         self._ends_well = True
+
+    def end(self) -> None:
+        """All is done: the next run begins anew, since the harness may be another one by then."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
 
 
 class _Life:

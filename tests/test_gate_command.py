@@ -228,6 +228,12 @@ def test_a_corpus_that_is_not_there_is_named_and_no_pass(tmp_path: Path) -> None
     assert "casez" in done.stdout
 
 
+def test_a_journal_is_gone_when_all_is_done(tmp_path: Path) -> None:
+    done = gate(tmp_path, "--journal", "journal")
+    assert done.returncode == 0
+    assert not (tmp_path / "journal").exists()
+
+
 def test_the_shipped_corpus_passes_in_one_process_and_over_two(tmp_path: Path) -> None:
     done = gate(tmp_path)
     assert "no_regression" in done.stdout
