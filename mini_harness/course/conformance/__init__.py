@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SUITES = ("v0", "v0b", "v1", "v2", "v3")
+SUITES = ("v0", "v0b", "v1", "v2", "v3", "v4")
 """The steps that have a suite: each is a module here, with its CHECKS."""
 
 
@@ -103,6 +103,26 @@ class Subject(NamedTuple):
     def pursue_on(self, path: Path, model: Any, tools: Mapping[str, Any], *more: Any) -> Any:
         """``pursue`` with a journal: ``more`` is the goal and the names that may be repeated."""
         return self.find("pursue_on")(path, model, tools, *more)
+
+    def examine(self, record: Sequence[Mapping[str, Any]], claim: Mapping[str, Any]) -> Any:
+        """What the record says of a claim: a word."""
+        return self.find("examine")(record, claim)
+
+    def standing(self, findings: Sequence[str]) -> Any:
+        """How far an answer is borne out of whose claims this was found."""
+        return self.find("standing")(findings)
+
+    def add(self, path: Path, data: Mapping[str, Any]) -> Any:
+        """Add an entry to a chained log."""
+        return self.find("add")(path, data)
+
+    def verify(self, path: Path) -> Any:
+        """Where a chained log isn't what was written; None if it is."""
+        return self.find("verify")(path)
+
+    def pursue_proved(self, model: Any, tools: Mapping[str, Any], *more: Any) -> Any:
+        """``pursue`` for answers that must be borne out: ``more`` is the goal and the changes."""
+        return self.find("pursue_proved")(model, tools, *more)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,13 @@ from mini_harness.course.conformance import Subject
 from mini_harness.course.conformance.package_tools import adapt, check_arguments, describe, edit
 from mini_harness.course.conformance.package_v2 import limited, retry, survive
 from mini_harness.course.conformance.package_v3 import append, load, pursue_on, what_to_do
+from mini_harness.course.conformance.package_v4 import (
+    add,
+    examine,
+    pursue_proved,
+    standing,
+    verify,
+)
 from mini_harness.events import Event, EventType
 from mini_harness.frozen import FrozenDict, canonical
 from mini_harness.limits import MaxSteps
@@ -161,6 +168,11 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "load": load,
     "what_to_do": what_to_do,
     "pursue_on": pursue_on,
+    "examine": examine,
+    "standing": standing,
+    "add": add,
+    "verify": verify,
+    "pursue_proved": pursue_proved,
 }
 
 OURS = Subject("mini_harness", _FUNCTIONS.__getitem__)
