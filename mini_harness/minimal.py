@@ -41,9 +41,9 @@ def minimise(subject: T, fails: Callable[[T], bool], *, tries: int = TRIES) -> M
 
     ``subject`` is a sequence of turns, or a dataclass, such as a case, that has one in ``script``
     and may have ``faults``; ``fails`` gets another one of the same kind. A turn keeps at least one
-    of its calls. What else than True it returns is no failure, and what it raises goes up. It must
-    say the same each time, and be about one failure: a script without its last turn may well fail
-    for another reason.
+    of its calls, and a dataclass at least one of its turns. What else than True ``fails`` returns
+    is no failure, and what it raises goes up. It must say the same each time, and be about one
+    failure: a script without its last turn may well fail for another reason.
 
     Raises ValueError if the subject doesn't fail, or for less than one try, and TypeError for what
     has no turns.
@@ -123,7 +123,12 @@ class _Search(Generic[T]):
         def with_items(items: tuple[_Item, ...]) -> _Kept:
             return (*self.kept[:part], items, *self.kept[part + 1 :])
 
-        for items in _shorter(self.kept[part], lambda some: self.still_fails(with_items(some))):
+        def fails(some: tuple[_Item, ...]) -> bool:
+            # A case without a turn is none, so it isn't even made.
+            may_be_empty = self._names is None or self._names[part] != "script"
+            return (bool(some) or may_be_empty) and self.still_fails(with_items(some))
+
+        for items in _shorter(self.kept[part], fails):
             self.kept = with_items(items)
 
     def _shorten_turns(self, part: int) -> None:

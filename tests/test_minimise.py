@@ -11,11 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mini_harness.clock import VirtualClock
+from mini_harness.corpus import Case
+from mini_harness.expectation import Expectation
 from mini_harness.faults import Fault, FaultKind, Faults
 from mini_harness.loop import Harness
 from mini_harness.minimal import minimise
 from mini_harness.models.scripted import ScriptedModel
 from mini_harness.protocol import Final, ToolCall, Turn
+from mini_harness.results import FailureKind
 from mini_harness.retry import Retry
 from mini_harness.tools.function import function_tool
 
@@ -106,6 +109,13 @@ def test_a_case_is_minimised_by_real_runs_with_its_faults() -> None:
     assert made.found == Script("Paid twice", [[pay]], faults[2:])
     assert made.is_minimal
     assert paid_twice(made.found)
+
+
+def test_a_case_of_the_corpus_keeps_a_turn_since_without_one_it_is_no_case() -> None:
+    answer = {"type": "final", "output": "ok"}
+    expect = Expectation(status="failed")
+    case = Case("c", FailureKind.NONE, "go", "m:f", expect, script=(answer, answer, answer))
+    assert minimise(case, lambda each: True).found.script == (answer,)
 
 
 def test_the_bound_on_tries_holds_and_what_was_found_by_then_fails() -> None:

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SUITES = ("v0", "v0b", "v1", "v2", "v3", "v4")
+SUITES = ("v0", "v0b", "v1", "v2", "v3", "v4", "v5")
 """The steps that have a suite: each is a module here, with its CHECKS."""
 
 
@@ -123,6 +123,22 @@ class Subject(NamedTuple):
     def pursue_proved(self, model: Any, tools: Mapping[str, Any], *more: Any) -> Any:
         """``pursue`` for answers that must be borne out: ``more`` is the goal and the changes."""
         return self.find("pursue_proved")(model, tools, *more)
+
+    def objections(self, expect: Mapping[str, Any], seen: Mapping[str, Any]) -> Any:
+        """What doesn't hold of what was expected, a text each. Raises ValueError for nonsense."""
+        return self.find("objections")(expect, seen)
+
+    def triage(self, world: Any) -> Any:
+        """The night shift's harness in a case's world."""
+        return self.find("triage")(world)
+
+    def verified(self, world: Any) -> Any:
+        """The same, which accepts an answer only with proof."""
+        return self.find("verified")(world)
+
+    def shrink(self, script: Sequence[Any], fails: Callable[[Sequence[Any]], Any]) -> Any:
+        """What is left of a failing script. Raises ValueError if it doesn't fail."""
+        return self.find("shrink")(script, fails)
 
 
 @dataclass(frozen=True)

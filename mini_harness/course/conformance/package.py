@@ -22,6 +22,7 @@ from mini_harness.course.conformance.package_v4 import (
     standing,
     verify,
 )
+from mini_harness.course.conformance.package_v5 import objections, shrink, triage, verified
 from mini_harness.events import Event, EventType
 from mini_harness.frozen import FrozenDict, canonical
 from mini_harness.limits import MaxSteps
@@ -173,6 +174,10 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "add": add,
     "verify": verify,
     "pursue_proved": pursue_proved,
+    "objections": objections,
+    "triage": triage,
+    "verified": verified,
+    "shrink": shrink,
 }
 
 OURS = Subject("mini_harness", _FUNCTIONS.__getitem__)

@@ -1,0 +1,37 @@
+"""In `triage` nobody has to prove an answer."""
+
+from mini_harness import (
+    Budget,
+    Compaction,
+    DropOldOutputs,
+    Harness,
+    MaxSteps,
+    Policy,
+    RepeatedCalls,
+    Retry,
+    Timeout,
+    Verify,
+)
+from mini_harness.course.cases import NIGHT, TOOLS
+
+
+def around(world, layers):
+    about = {"sinks": world.sinks, "clock": world.clock, "cwd": world.cwd}
+    return Harness(world.model, TOOLS, layers=[*layers, world.faults], **about)
+
+
+def verified(world):
+    layers = [
+        Verify(checks=["run_tests"]),
+        MaxSteps(8),
+        RepeatedCalls(2),
+        Policy(rules=NIGHT),
+        Compaction(2_000, [DropOldOutputs()]),
+        Retry(),
+        Budget(tokens=5_000, tool_calls=20, seconds=600),
+        Timeout(30),
+    ]
+    return around(world, layers)
+
+
+triage = verified
