@@ -179,7 +179,7 @@ class GateCard:
             f"<p>{html.escape(result.summary)}<br>{html.escape(size + source)}</p>",
             _table("What each rule found", ("Rule", "Verdict", "What was found"), rows),
         ]
-        return "\n".join([*parts, *map(_blame, found)])
+        return "\n".join([*parts, *filter(None, map(_blame, found))])
 
 
 def _verdict(verdict: GateVerdict) -> str:

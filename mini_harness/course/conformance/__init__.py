@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SUITES = ("v0", "v0b", "v1", "v2", "v3", "v4", "v5")
+SUITES = ("v0", "v0b", "v1", "v2", "v3", "v4", "v5", "v6")
 """The steps that have a suite: each is a module here, with its CHECKS."""
 
 
@@ -139,6 +139,18 @@ class Subject(NamedTuple):
     def shrink(self, script: Sequence[Any], fails: Callable[[Sequence[Any]], Any]) -> Any:
         """What is left of a failing script. Raises ValueError if it doesn't fail."""
         return self.find("shrink")(script, fails)
+
+    def rate(self, outcomes: Mapping[str, str], selected: Sequence[str]) -> Any:
+        """The exact share of passes among the selected cases; None where none ran."""
+        return self.find("rate")(outcomes, selected)
+
+    def compare(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> Any:
+        """A word for each case of a baseline: fine, worse, unclear."""
+        return self.find("compare")(before, now)
+
+    def gate(self, now: Mapping[str, Any], *more: Any) -> Any:
+        """A verdict: ``more`` is the selected cases, repeats, the threshold and the baseline."""
+        return self.find("gate")(now, *more)
 
 
 @dataclass(frozen=True)

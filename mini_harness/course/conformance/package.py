@@ -23,6 +23,7 @@ from mini_harness.course.conformance.package_v4 import (
     verify,
 )
 from mini_harness.course.conformance.package_v5 import objections, shrink, triage, verified
+from mini_harness.course.conformance.package_v6 import compare, gate, rate
 from mini_harness.events import Event, EventType
 from mini_harness.frozen import FrozenDict, canonical
 from mini_harness.limits import MaxSteps
@@ -178,6 +179,9 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "triage": triage,
     "verified": verified,
     "shrink": shrink,
+    "rate": rate,
+    "compare": compare,
+    "gate": gate,
 }
 
 OURS = Subject("mini_harness", _FUNCTIONS.__getitem__)
