@@ -29,7 +29,8 @@ from mini_harness.visible import counted, visible
 
 ALL, UNKNOWN = "all cases", "no result"
 
-_MARKS = {GateVerdict.PASS: "✅", GateVerdict.FAIL: "❌", GateVerdict.INCONCLUSIVE: "⚠️"}
+# Not the coloured ones: many a machine has no font for them.
+_MARKS = {GateVerdict.PASS: "✓", GateVerdict.FAIL: "✗", GateVerdict.INCONCLUSIVE: "?"}
 _CELL = 'style="text-align: left; vertical-align: baseline; padding-right: 1em"'
 _INK, _LINE = "#1f4e79", "#b3261e"
 _OPEN: dict[str, Any] = {

@@ -74,7 +74,7 @@ def test_the_card_has_the_verdict_and_a_row_for_each_rule() -> None:
     card = GateCard(judged(report(*"PPF"), PassRate(Decimal("0.67")), Flaky(1)))
     shown = tags(card._repr_html_())
     words = " ".join(shown.text)
-    assert "Quality gate: ❌ FAIL" in words
+    assert "Quality gate: ✗ FAIL" in words
     assert shown.seen.count("tr") == 4
     assert "Passed: 2/3=0.6667, at least 0.67 is asked." in words
     assert "This rule cannot fail." in words
