@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 from mini_harness.steps import MODULES, STEPS, step
 
 if TYPE_CHECKING:
+    from mini_harness.advice import FailureClass as FailureClass
+    from mini_harness.advice import Receipt as Receipt
+    from mini_harness.advice import advise as advise
     from mini_harness.approval import Approval as Approval
     from mini_harness.approval import ApprovalRequest as ApprovalRequest
     from mini_harness.approval import Approver as Approver

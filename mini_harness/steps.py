@@ -127,6 +127,7 @@ _V5: dict[str, tuple[str, ...]] = {
     "mini_harness.expectation": ("Expectation",),
     "mini_harness.corpus": ("BadCase", "Case", "Corpus", "DuplicateCase"),
     "mini_harness.regression": ("World", "run_case", "run_corpus"),
+    "mini_harness.advice": ("FailureClass", "Receipt", "advise"),
 }
 
 _V6: dict[str, tuple[str, ...]] = {
