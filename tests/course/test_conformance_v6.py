@@ -110,7 +110,7 @@ MUTANTS = {
         ('high < at_least or "worse" in words', '"worse" in words', "Too few passed"),
         ("low < at_least or", "low <= at_least or", "19 of 20 is at least 95 %"),
         ("Fraction(passed, total), Fraction(possible, total)",
-         "passed / total, possible / total", "Compare fractions"),
+         "passed / total, possible / total", "so compare fractions"),
         ("Fraction(passed, total), Fraction(possible, total)",
          "(Fraction(round(100 * each / total), 100) for each in (passed, possible))",
          "Don't round"),

@@ -76,10 +76,8 @@ def _too_few(subject: Subject) -> None:
 
 
 def _border(subject: Subject) -> None:
-    likely = (
-        "19 of 20 is at least 95 %. Compare fractions: as a float, 0.95 is less than that. And "
-    )
-    likely += "where each case ran once, nothing is estimated."
+    likely = "Where each case ran once, nothing is estimated. 19 of 20 is at least 95 %; as a "
+    likely += "float, 0.95 is less than that, so compare fractions."
     limit = Fraction(95, 100)
     expect(subject, likely, PASS, many(19, 1), at_least=limit, before=many(0, 20))
     likely = "946 of 1000 is less than 95 %. Don't round."
