@@ -11,10 +11,14 @@ from pydantic import BaseModel
 from mini_harness.audit import AuditLog
 from mini_harness.claims import Claim, Evidence, Examiner, Finding
 from mini_harness.claims import standing as standing_among
+from mini_harness.events import EventType
 from mini_harness.evidence import Verify
+from mini_harness.layer import Feedback, Finish
 from mini_harness.loop import Harness
 from mini_harness.models.scripted import ScriptedModel
+from mini_harness.protocol import Final
 from mini_harness.receipts import Receipts
+from mini_harness.run import Run
 from mini_harness.tools.base import BaseTool, Tool, ToolExecutionContext, ToolResult
 from mini_harness.tools.function import FunctionTool
 
@@ -94,4 +98,16 @@ def pursue_proved(
     model: Any, tools: Mapping[str, Tool], goal: str, changes: Mapping[str, Sequence[str]]
 ) -> Any:
     own = [_Declared(each, changes.get(name)) for name, each in tools.items()]
-    return Harness(model, own, layers=[Verify()]).run_sync(goal).unwrap()
+    return Harness(model, own, layers=[_InWords()]).run_sync(goal).unwrap()
+
+
+class _InWords(Verify):
+    """Names each finding by its word, too, as a learner does; the package tells it in sentences."""
+
+    async def finish(self, run: Run, final: Final, next: Finish) -> Any:
+        answer = await super().finish(run, final, next)
+        if not isinstance(answer, Feedback):
+            return answer
+        findings = run.notes[EventType.VERIFICATION][-1]["findings"]
+        words = ", ".join(each["finding"] for each in findings)
+        return Feedback(f"{answer.reason}\nFound: {words or 'nothing'}")
