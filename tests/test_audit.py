@@ -281,12 +281,12 @@ def test_a_log_that_fails_stops_the_run_and_no_tool_runs(tmp_path: Path) -> None
 
 def test_secrets_are_masked_before_anything_is_hashed(tmp_path: Path) -> None:
     """DESIGN, rule 7: also where somebody appends by hand"""
-    hide("correct-horse-42")
+    hide("lonely-otter-42")
     log = AuditLog(tmp_path / "audit.jsonl", erasable=["text"])
-    entry = log.append("user_prompt", {"text": "it is correct-horse-42", "password": "hunter2-hu"})
-    log.append("note", {"n": "DB_PASSWORD=hunter2-hu", "correct-horse-42": 1})
+    entry = log.append("user_prompt", {"text": "it is lonely-otter-42", "password": "hunter2-hu"})
+    log.append("note", {"n": "DB_PASSWORD=hunter2-hu", "lonely-otter-42": 1})
     for path in tmp_path.iterdir():
-        assert b"horse" not in path.read_bytes()
+        assert b"otter" not in path.read_bytes()
         assert b"hunter2" not in path.read_bytes()
     assert log.told(entry)["text"] == f"it is {MASK}"
     assert log.verify()
