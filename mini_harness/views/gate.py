@@ -7,16 +7,12 @@ page where no kernel runs.
 from __future__ import annotations
 
 import html
-from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from io import BytesIO, StringIO
-from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -25,6 +21,7 @@ from mini_harness.gate import GateFinding, GateResult, GateVerdict, Tally
 from mini_harness.gate_figures import plain, ratio, wilson
 from mini_harness.gate_report import MOST, to_text
 from mini_harness.results import CaseOutcome, FailureKind
+from mini_harness.views.drawing import Drawing
 from mini_harness.visible import counted, visible
 
 ALL, UNKNOWN = "all cases", "no result"
@@ -65,11 +62,13 @@ class Row:
         return float(low), float(high)
 
 
-class GatePlot:
+class GatePlot(Drawing):
     """The pass rate of each kind of failure, with its interval, and the threshold.
 
     ``rows`` holds the facts, ``table()`` and ``summary`` say them in words.
     """
+
+    salt = "gate"
 
     def __init__(self, result: GateResult) -> None:
         self.result = result
@@ -85,9 +84,6 @@ class GatePlot:
         asked = "".join(f" At least {plain(limit)} is asked." for limit in self.limits)
         parts = ", ".join(f"{row.label} {ratio(row.passed, row.total)}" for row in self.rows)
         return f"Pass rate by kind: {parts or 'no case ran'}.{asked}"
-
-    def __repr__(self) -> str:
-        return self.summary
 
     @cached_property
     def figure(self) -> Figure:
@@ -119,42 +115,14 @@ class GatePlot:
         parts += ["grey: not judged"] if any(row.unjudged for row in self.rows) else []
         return "; ".join(parts)
 
-    @cached_property
-    def svg(self) -> str:
-        """The drawing as text: the same result gives the same text."""
-        held = StringIO()
-        said = {"Description": self.summary, "Date": None, "Creator": None}
-        with mpl.rc_context({"svg.hashsalt": "gate"}):
-            self.figure.savefig(held, format="svg", metadata=said)
-        return held.getvalue()
-
-    @cached_property
-    def png(self) -> bytes:
-        held = BytesIO()
-        self.figure.savefig(held, format="png", metadata={"Description": self.summary})
-        return held.getvalue()
-
-    def save(self, path: Path | str) -> None:
-        """Write it as PNG or SVG, with the summary as its description. Raises ValueError else."""
-        match Path(path).suffix.lower():
-            case ".png":
-                Path(path).write_bytes(self.png)
-            case ".svg":
-                Path(path).write_text(self.svg, encoding="utf-8", newline="\n")
-            case _:
-                raise ValueError(f"Give a name that ends in .png or .svg, not {Path(path).name!r}.")
-
     def table(self) -> str:
         """The facts of the plot as an HTML table."""
         head = ("Kind", "Passed", "Not judged", "95 % interval")
         return _table("Pass rate by kind of failure", head, map(_cells, self.rows))
 
     def _repr_html_(self) -> str:
-        source = b64encode(self.svg.encode()).decode()
-        picture = '<img alt="Pass rate by kind of failure, described in the table below"'
-        picture += f' src="data:image/svg+xml;base64,{source}">'
-        words = f"<figcaption>{html.escape(self.summary)}</figcaption>"
-        return f'<figure style="margin: 0">{picture}{words}</figure>{self.table()}'
+        alternative = "Pass rate by kind of failure, described in the table below"
+        return self.in_html(alternative) + self.table()
 
 
 class GateCard:

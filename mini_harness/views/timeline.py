@@ -6,20 +6,16 @@ thousands of bars on a page are stripes that nobody can read.
 
 from __future__ import annotations
 
-import html
-from base64 import b64encode
 from collections.abc import Sequence
 from functools import cached_property
-from io import BytesIO, StringIO
-from pathlib import Path
 from typing import Literal
 
-import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from mini_harness.events import Event
 from mini_harness.spans import NOT_RUN, Ending, Kind, Lane, Told, seconds, tell
+from mini_harness.views.drawing import Drawing
 from mini_harness.views.lanes import SEEN, draw_density, draw_each, drawable, merged, short_label
 from mini_harness.visible import counted, visible
 
@@ -32,12 +28,14 @@ SPREAD = 0.3
 By = Literal["time", "order"]
 
 
-class Timeline:
+class Timeline(Drawing):
     """The drawing of one run. A notebook shows it, with its summary below it.
 
     ``figure`` is matplotlib's; ``summary`` says the same in one line; ``table()`` of the trace
     has all of it.
     """
+
+    salt = "timeline"
 
     def __init__(self, events: Sequence[Event], *, by: By | None = None) -> None:
         """Takes the events of one run. Raises ValueError for none, and for another ``by``."""
@@ -48,10 +46,11 @@ class Timeline:
         self.events = events
         self.told = merged(tell(events))
         self.by: By = by or _axis(self.told)
-        self.summary = _summary(events, self.told)
 
-    def __repr__(self) -> str:
-        return self.summary
+    @cached_property
+    def summary(self) -> str:
+        """How many events of each lane there are, and how long it took."""
+        return _summary(self.events, self.told)
 
     @cached_property
     def figure(self) -> Figure:
@@ -78,39 +77,9 @@ class Timeline:
             return "number of the event (no time passed)"
         return "number of the event"
 
-    @cached_property
-    def svg(self) -> str:
-        """The drawing as text: the same run gives the same text, on any machine."""
-        held = StringIO()
-        said = {"Description": self.summary, "Date": None, "Creator": None}
-        with mpl.rc_context({"svg.hashsalt": "timeline"}):
-            self.figure.savefig(held, format="svg", metadata=said)
-        return held.getvalue()
-
-    @cached_property
-    def png(self) -> bytes:
-        held = BytesIO()
-        self.figure.savefig(held, format="png", metadata={"Description": self.summary})
-        return held.getvalue()
-
-    def save(self, path: Path | str) -> None:
-        """Write it as PNG or SVG, with the summary as its description. Raises ValueError else."""
-        match Path(path).suffix.lower():
-            case ".png":
-                Path(path).write_bytes(self.png)
-            case ".svg":
-                Path(path).write_text(self.svg, encoding="utf-8", newline="\n")
-            case _:
-                raise ValueError(f"Give a name that ends in .png or .svg, not {Path(path).name!r}.")
-
     def _repr_html_(self) -> str:
-        # Only HTML can give a picture its alternative text: JupyterLab shows a PNG without any.
-        source = b64encode(self.svg.encode()).decode()
-        name = html.escape(visible(self.events[0].run_id), quote=True)
-        picture = f'<img alt="Timeline of {name}, described in the text below"'
-        picture += f' src="data:image/svg+xml;base64,{source}">'
-        words = f"<figcaption>{html.escape(self.summary)}</figcaption>"
-        return f'<figure style="margin: 0">{picture}{words}</figure>'
+        name = visible(self.events[0].run_id)
+        return self.in_html(f"Timeline of {name}, described in the text below")
 
 
 def lanes_of(told: Told) -> list[Lane]:
