@@ -1,6 +1,6 @@
 """What the checks of a lesson say to a broken solution."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mini_harness.course.conformance import Subject, Wrong, conformance
@@ -16,6 +16,16 @@ def faults(step: str, mutant: Subject, grades: Callable[[str], bool]) -> dict[st
             except Wrong as wrong:
                 found[check.title] = wrong
     return found
+
+
+def faults_of(
+    step: str, solutions: Mapping[str, str], name: str, old: str, new: str, *before: str
+) -> dict[str, Wrong]:
+    """What the checks say of the exercise in whose solution ``old`` became ``new``. What stands
+    ``before`` it is as it should be."""
+    assert old in solutions[name]
+    mutant = subject(*before, solutions[name].replace(old, new))
+    return faults(step, mutant, lambda graded: graded == f"{step}-{name}")
 
 
 def subject(*sources: str) -> Subject:

@@ -6,7 +6,8 @@ from mini_harness.course.conformance import Wrong, conformance
 from mini_harness.course.conformance.package import OURS
 from mini_harness.course.exercises import exercise
 from mini_harness.course.judge import judge
-from tests.course.mutants import faults, subject
+from tests.course import mutants
+from tests.course.mutants import subject
 
 pytestmark = pytest.mark.once
 
@@ -158,7 +159,4 @@ def test_every_check_is_failed_by_a_mutant() -> None:
 
 
 def faults_of(name: str, old: str, new: str) -> dict[str, Wrong]:
-    """What the checks say of the exercise whose solution the mutant belongs to."""
-    assert old in SOLUTIONS[name]
-    mutant = subject(SOLUTIONS[name].replace(old, new))
-    return faults("v5", mutant, lambda graded: graded == f"v5-{name}")
+    return mutants.faults_of("v5", SOLUTIONS, name, old, new)

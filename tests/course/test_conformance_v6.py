@@ -5,7 +5,8 @@ import pytest
 from mini_harness.course.conformance import Wrong, conformance
 from mini_harness.course.exercises import exercise
 from mini_harness.course.judge import judge
-from tests.course.mutants import faults, subject
+from tests.course import mutants
+from tests.course.mutants import subject
 
 pytestmark = pytest.mark.once
 
@@ -146,7 +147,4 @@ def test_every_check_is_failed_by_a_mutant() -> None:
 
 
 def faults_of(name: str, old: str, new: str) -> dict[str, Wrong]:
-    """What the checks say of the exercise whose solution the mutant belongs to."""
-    assert old in SOLUTIONS[name]
-    mutant = subject(*WHOLE, SOLUTIONS[name].replace(old, new))
-    return faults("v6", mutant, lambda graded: graded == f"v6-{name}")
+    return mutants.faults_of("v6", SOLUTIONS, name, old, new, *WHOLE)
