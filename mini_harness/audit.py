@@ -21,9 +21,10 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 from mini_harness.audit_entry import AuditDamaged, Entry, Tip, chained, forged, speakable
-from mini_harness.audit_file import AuditFiles, explaining, lines, write
+from mini_harness.audit_file import AuditFiles, explaining, lines
 from mini_harness.audit_texts import ERASED, GONE, SEALED, Ledger, Texts
 from mini_harness.redact import Redactor
+from mini_harness.transcript import write
 
 PATIENCE = 30.0
 """How many seconds to wait for others who append. Each of them takes milliseconds."""

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mini_harness.audit_entry import AuditDamaged, Tip
-from mini_harness.transcript import sync_folder
+from mini_harness.transcript import sync_folder, write
 
 _SAFE = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _APPEND = os.O_RDWR | os.O_APPEND | _SAFE
@@ -125,13 +125,6 @@ def replace(path: Path, data: bytes) -> None:
             os.close(descriptor)
         os.replace(new, path)  # noqa: PTH105 - beside the other calls of the system
     sync_folder(path.parent)
-
-
-def write(descriptor: int, data: bytes) -> None:
-    """All of it. The system may take less at a time, as when a disk is almost full."""
-    written = os.write(descriptor, data)
-    while written < len(data):
-        written += os.write(descriptor, data[written:])
 
 
 def read_small(path: Path) -> bytes:

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from mini_harness.audit_entry import AuditDamaged, Entry, written
-from mini_harness.audit_file import explaining, lines, replace, write
+from mini_harness.audit_file import explaining, lines, replace
 from mini_harness.frozen import parse_object
+from mini_harness.transcript import write
 
 SEALED = "sealed"
 """The key under which an entry's data hold the digests, by the names of what lies apart."""

@@ -9,7 +9,6 @@ for it alone. So a report is the same whichever way it was made, in this process
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, as_completed
@@ -269,8 +268,3 @@ class _Life:
         if self.case.cassette:
             return ReplayModel.from_list(self.case.cassette)
         return ScriptedModel(self.case.script, asked=0 if run is None else run.step)
-
-
-def processes() -> int:
-    """How many processes are worth having on this machine."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

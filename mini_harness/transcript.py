@@ -75,7 +75,7 @@ class Transcript:
                 found = os.pread(descriptor, len(header) + 1, 0)
                 if not header.startswith(found):
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-                _write(descriptor, header[len(found) :])
+                write(descriptor, header[len(found) :])
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
@@ -149,7 +149,7 @@ class Transcript:
                 os.ftruncate(held, self.end)
             # Until the line is whole: somebody may interrupt this at any moment.
             self._is_torn = True
-            _write(held, line)
+            write(held, line)
             if durable:
                 os.fsync(held)
         except BaseException as error:
@@ -196,7 +196,7 @@ def _explained(error: OSError, path: Path, what: str) -> OSError:
     return OSError(error.errno or errno.EIO, text, str(path))
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def write(descriptor: int, data: bytes) -> None:
     """All of it. The system may take less at a time, as when a disk is almost full."""
     written = os.write(descriptor, data)
     while written < len(data):
